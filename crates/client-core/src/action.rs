@@ -2,6 +2,7 @@
 
 use crate::defined::Actions;
 use crate::error::RoomError;
+use crate::players::Players;
 use crate::simulation::{Past, Simulation};
 use crate::state::SharedState;
 use crate::world::WorldAccess;
@@ -124,6 +125,7 @@ pub struct Acting<'a> {
     shared: &'a mut SharedState,
     simulation: &'a mut Simulation,
     welcome: &'a Welcome,
+    players: &'a Players,
     rewind_max: Duration,
     now: Instant,
     made: Made,
@@ -139,13 +141,14 @@ impl fmt::Debug for Acting<'_> {
 
 impl<'a> Acting<'a> {
     pub(crate) fn new(
-        (shared, simulation, welcome): (&'a mut SharedState, &'a mut Simulation, &'a Welcome),
+        (shared, simulation): (&'a mut SharedState, &'a mut Simulation),
+        (welcome, players): (&'a Welcome, &'a Players),
         made: Made,
         rewind_max: Duration,
         now: Instant,
     ) -> Self {
         let (undo, despawns) = (Vec::new(), Vec::new());
-        Acting { shared, simulation, welcome, rewind_max, now, made, undo, despawns }
+        Acting { shared, simulation, welcome, players, rewind_max, now, made, undo, despawns }
     }
 
     /// Keeps what was done, or undoes it.
@@ -155,7 +158,7 @@ impl<'a> Acting<'a> {
             let Some(host) = self.shared.host_mut() else { return };
             for entity in gone {
                 // It may be gone already: an action may name it twice.
-                let _: Result<_, _> = host.entity(entity).and_then(|world| world.despawn(entity));
+                let _: Result<_, _> = host.despawn(entity);
             }
         } else {
             self.undo.into_iter().rev().for_each(|undo| undo(self.shared));
@@ -163,7 +166,7 @@ impl<'a> Acting<'a> {
     }
 
     fn world(&mut self) -> WorldAccess<'_> {
-        WorldAccess::new(self.shared, self.simulation, self.welcome, None, self.now)
+        WorldAccess::new(self.shared, self.simulation, (self.welcome, self.players), None, self.now)
     }
 }
 

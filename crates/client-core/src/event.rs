@@ -26,7 +26,11 @@ pub enum Event {
     },
     /// A player is in the room.
     PlayerJoined(Player),
-    /// A player has left the room.
+    /// A player has left the room. If it was lost for good, the reason says how: its connection broke
+    /// ([`ConnectionLost`](LeaveReason::ConnectionLost)), nothing was heard of it
+    /// ([`TimedOut`](LeaveReason::TimedOut)), or it was [`TooSlow`](LeaveReason::TooSlow). Such a player may return
+    /// with its id and its player data, and then joins again: what is its own in the world is still under its id,
+    /// unless the host took it away.
     PlayerLeft {
         /// Its id.
         id: MemberId,
@@ -40,6 +44,8 @@ pub enum Event {
     PlayerLost {
         /// Its id.
         id: MemberId,
+        /// How it was lost: its connection broke, or nothing was heard of it.
+        reason: LeaveReason,
     },
     /// Another player has reconnected.
     PlayerBack {
@@ -49,6 +55,8 @@ pub enum Event {
     /// This process has lost its connection and will reconnect. The room keeps its last known state; reliable
     /// messages wait. [`Reconnected`](Event::Reconnected) or [`Closed`](Event::Closed) follows.
     ConnectionLost {
+        /// How it was lost: it broke, or nothing was heard of the server.
+        reason: LeaveReason,
         /// The cause, for a person to read.
         detail: String,
     },
@@ -59,10 +67,10 @@ pub enum Event {
     },
     /// This process is connected again.
     Reconnected {
-        /// Whether this process rejoined as a newcomer, because its seat was not kept long enough. Then it
-        /// has another id. Events before this one reported all known players and entities as gone; the
-        /// present ones are announced anew. If false, this process has its old id, and nothing reliable was
-        /// lost.
+        /// Whether this process rejoined, because its seat was not kept long enough. Events before this one reported
+        /// all known players and entities as gone; the present ones are announced anew. Its id and its player
+        /// data are what they were, if the server still knows it and a seat was free; otherwise it is a newcomer
+        /// with another id. If false, its seat was kept, and nothing reliable was lost.
         state_resynced: bool,
     },
     /// The host is silent or gone, and another player takes the host role. The world stands still until

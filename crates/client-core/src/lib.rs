@@ -23,13 +23,14 @@ mod recording;
 mod replicas;
 mod rollback;
 mod room;
+mod scope;
 mod simulation;
 mod state;
 mod status;
 mod world;
 
 pub use action::{Acting, Action, ActionError};
-pub use connection::{LinkState, reconnect_wait};
+pub use connection::{LinkState, ReconnectPolicy};
 pub use defined::Actions;
 pub use drawing::{Drawing, Interpolator};
 pub use error::RoomError;

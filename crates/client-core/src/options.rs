@@ -1,14 +1,16 @@
 //! Options with which a game opens or joins a room.
 
+use crate::connection::ReconnectPolicy;
 use crate::defined::Actions;
 use crate::drawing::Drawing;
 use core::net::SocketAddr;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
+use parlor_proto::wire::control::RoomTerms;
 use parlor_proto::wire::handshake::{
-    Auth, Hello, Intent, Resume, ResumeToken, RoomKind, RoomSettings, Welcome,
+    Auth, Hello, Intent, Resume, ResumeToken, RoomKind, RoomSettings, Welcome, capability,
 };
 use parlor_proto::wire::path::is_of_local_network;
-use parlor_proto::{ChannelId, Lane, PathId, RoomCode, SessionId, TickRate};
+use parlor_proto::{ChannelId, Lane, PathId, RoomCode, SessionId, TickRate, limits};
 use parlor_sync::lead::LeadTuning;
 use parlor_sync::limits::{MIGRATION_GRACE_DEFAULT, MIGRATION_GRACE_MAX, MIGRATION_GRACE_MIN, REWIND_MAX};
 use parlor_sync::prediction::Smoothing;
@@ -66,6 +68,13 @@ pub struct Options {
     pub hash_every: Option<NonZeroU64>,
     /// Whether a lost connection is reconnected, if the server keeps the seat. Default: true.
     pub reconnect: bool,
+    /// When a lost connection is tried again, and for how long.
+    pub reconnect_policy: ReconnectPolicy,
+    /// Silence after which a member of the new room counts as lost: 1 to 8 s. Default: `None`, as the server has it.
+    pub presence: Option<Duration>,
+    /// How long a lost member of the new room has its seat, if the server keeps it as long. Default: `None`, as the
+    /// server has it.
+    pub grace: Option<Duration>,
     /// Host timeout: after this silence of the host another member takes the host role. 100 ms to 10 s.
     /// `None` disables migration: the room ends with its host.
     pub host_timeout: Option<Duration>,
@@ -132,6 +141,9 @@ pub enum Admission {
     Join(RoomCode),
 }
 
+/// The shortest silence after which a room can take a member to be lost.
+const PRESENCE_MIN: Duration = Duration::from_secs(1);
+
 /// Default of `max_players` of a match.
 const MATCH_PLAYERS_DEFAULT: u16 = 16;
 
@@ -180,6 +192,9 @@ impl Options {
             simulation_delay_ticks: 0,
             hash_every: None,
             reconnect: true,
+            reconnect_policy: ReconnectPolicy::default(),
+            presence: None,
+            grace: None,
             host_timeout: None,
             migration_grace: MIGRATION_GRACE_DEFAULT,
             migration_pause: None,
@@ -209,6 +224,7 @@ impl Options {
         };
         Hello {
             environment: self.environment.clone(),
+            capabilities: capability::RETURNS,
             name: self.name.clone(),
             auth: self.token.as_ref().map_or(Auth::Anonymous, |token| Auth::Token(token.clone().into())),
             channels: self.channels.clone(),
@@ -232,13 +248,26 @@ impl Options {
         }
     }
 
+    /// Builds the hello with which this process returns as the member that it was.
+    pub(crate) fn hello_of_lost(&self, resume: Resume) -> Hello {
+        Hello { intent: Intent::Resume(resume), ..self.hello() }
+    }
+
+    /// The terms of the room that this process opens.
+    pub(crate) fn terms(&self) -> RoomTerms {
+        let opens = matches!(self.intent, Wish::Host { .. } | Wish::Match { .. });
+        let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let [presence_ms, grace_ms] = [self.presence, self.grace].map(|time| time.filter(|_| opens).map(ms));
+        RoomTerms { presence_ms, grace_ms }
+    }
+
     /// Builds the hello on a path to the host.
     pub(crate) fn hello_of_path(&self, path: PathId) -> Hello {
         let intent = Intent::Path(path);
         Hello { channels: self.channels.clone(), ..Hello::new(&self.app, intent) }
     }
 
-    /// Builds the hello with which this process rejoins its room as a newcomer.
+    /// Builds the hello with which this process rejoins its room by the code.
     pub(crate) fn hello_again(&self, code: Option<RoomCode>) -> Hello {
         let hello = self.hello();
         match code {
@@ -294,6 +323,12 @@ impl Options {
         if !bounds.contains(&grace) {
             let (min, max) = bounds.into_inner();
             return Err(format!("migration_grace is {grace:?}; it may be {min:?} to {max:?}"));
+        }
+        self.reconnect_policy.check()?;
+        let bounds = PRESENCE_MIN..=limits::SILENCE_TIMEOUT;
+        if let Some(presence) = self.presence.filter(|presence| !bounds.contains(presence)) {
+            let (min, max) = (bounds.start(), bounds.end());
+            return Err(format!("presence is {presence:?}; it may be {min:?} to {max:?}"));
         }
         self.hello().check()
     }

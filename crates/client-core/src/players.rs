@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::inbox::Inbox;
 use bytes::Bytes;
 use parlor_proto::wire::action::RefusedAction;
-use parlor_proto::wire::control::{MemberInfo, PlayerData, Presence, ToMember};
+use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToMember};
 use parlor_proto::{ApiMisuse, CloseReason, LinkKind, MemberId, limits};
 use parlor_sync::value::{Value, ValueError, from_value};
 use serde::de::DeserializeOwned;
@@ -158,9 +158,18 @@ impl Players {
                     }
                     match news.connected {
                         Some(true) => inbox.tell_bounded(Event::PlayerBack { id }, 0)?,
-                        Some(false) => inbox.tell_bounded(Event::PlayerLost { id }, 0)?,
+                        // A hub that does not say why tells this alone.
+                        Some(false) => {
+                            let reason = LeaveReason::ConnectionLost;
+                            inbox.tell_bounded(Event::PlayerLost { id, reason }, 0)?;
+                        }
                         None => {}
                     }
+                }
+            }
+            ToMember::Away { member: id, reason } => {
+                if self.away(id) {
+                    inbox.tell_bounded(Event::PlayerLost { id, reason }, 0)?;
                 }
             }
             ToMember::Throttled => inbox.tell_bounded(Event::Throttled, 0)?,
@@ -262,6 +271,12 @@ impl Players {
     fn left(&mut self, id: MemberId) -> Option<Player> {
         let at = self.at(id).ok()?;
         Some(Arc::make_mut(&mut self.all).remove(at))
+    }
+
+    /// Marks another player as not connected. Returns whether it was connected.
+    fn away(&mut self, id: MemberId) -> bool {
+        let player = self.get_mut(id).filter(|player| player.connected && !player.is_me);
+        player.is_some_and(|player| std::mem::replace(&mut player.connected, false))
     }
 
     /// Applies a presence report. Returns what changed.

@@ -5,6 +5,7 @@ use crate::event::{ClosedReason, Event};
 use crate::inbox::LinkNews;
 use crate::info::{ReasonCode, TransportStatus};
 use parlor_proto::CloseReason;
+use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::Refusal;
 
 /// The status that a game can read. It changes in polls, except that a game closes its room itself.
@@ -48,7 +49,7 @@ impl Status {
         self.link = LinkState::Connected;
     }
 
-    /// Notes that this process rejoined as a newcomer: the room exists after all.
+    /// Notes that this process rejoined: the room exists after all.
     pub(crate) fn rejoined(&mut self) {
         self.link = LinkState::Connected;
         self.last_reason = self.last_reason.filter(|reason| *reason != ReasonCode::RoomExpired);
@@ -68,7 +69,8 @@ impl Status {
                 if is_silent {
                     self.last_reason = Some(ReasonCode::ControlHeartbeatTimeout);
                 }
-                Follows::Event(Event::ConnectionLost { detail })
+                let reason = if is_silent { LeaveReason::TimedOut } else { LeaveReason::ConnectionLost };
+                Follows::Event(Event::ConnectionLost { reason, detail })
             }
             LinkNews::Attempt(attempt) => Follows::Event(Event::Reconnecting { attempt }),
             LinkNews::Resumed => {

@@ -2,6 +2,7 @@
 
 use crate::error::{RoomError, not_host};
 use crate::event::ClosedReason;
+use crate::players::Players;
 use crate::simulation::Simulation;
 use crate::state::{Host, SharedState};
 use parlor_proto::wire::handshake::Welcome;
@@ -22,6 +23,7 @@ pub struct WorldAccess<'a> {
     shared: &'a mut SharedState,
     simulation: &'a Simulation,
     welcome: &'a Welcome,
+    players: &'a Players,
     closed: Option<&'a ClosedReason>,
     now: Instant,
 }
@@ -30,11 +32,11 @@ impl<'a> WorldAccess<'a> {
     pub(crate) fn new(
         shared: &'a mut SharedState,
         simulation: &'a Simulation,
-        welcome: &'a Welcome,
+        (welcome, players): (&'a Welcome, &'a Players),
         closed: Option<&'a ClosedReason>,
         now: Instant,
     ) -> Self {
-        WorldAccess { shared, simulation, welcome, closed, now }
+        WorldAccess { shared, simulation, welcome, players, closed, now }
     }
 }
 
@@ -101,7 +103,7 @@ impl WorldAccess<'_> {
     /// # Errors
     /// [`RoomError`] if this process is not the host, or there is no such entity.
     pub fn despawn(&mut self, entity: EntityId) -> Result<(), RoomError> {
-        Ok(self.host("despawn an entity")?.entity(entity)?.despawn(entity)?)
+        Ok(self.host("despawn an entity")?.despawn(entity)?)
     }
 
     /// Sets a component of an entity. Numbers outside the range of their field are clamped. A guest may also
@@ -156,7 +158,7 @@ impl WorldAccess<'_> {
     /// # Errors
     /// [`RoomError`] if this process is not the host, or there is no such entity.
     pub fn transfer(&mut self, entity: EntityId, owner: Option<MemberId>) -> Result<(), RoomError> {
-        Ok(self.host("give an entity away")?.entity(entity)?.set_owner(entity, owner)?)
+        Ok(self.host("give an entity away")?.transfer(entity, owner)?)
     }
 
     /// Sets the audience of an entity; it must name the owner if the owner is to see it. Hidden entities are
@@ -170,7 +172,7 @@ impl WorldAccess<'_> {
         if audience.named() > AUDIENCE_MEMBERS_MAX {
             return Err(StateError::AudienceTooLarge { members: audience.named() }.into());
         }
-        Ok(host.entity(entity)?.set_audience(entity, audience)?)
+        Ok(host.set_audience(entity, audience)?)
     }
 
     /// Puts an entity into an interest zone: only owners of an entity in the zone see it. Default: 0, which
@@ -182,7 +184,15 @@ impl WorldAccess<'_> {
         Ok(self.host("move an entity")?.entity(entity)?.set_zone(entity, zone)?)
     }
 
-    fn host(&mut self, what: &'static str) -> Result<&mut Host, RoomError> {
+    pub(crate) fn welcome(&self) -> &Welcome {
+        self.welcome
+    }
+
+    pub(crate) fn players(&self) -> &Players {
+        self.players
+    }
+
+    pub(crate) fn host(&mut self, what: &'static str) -> Result<&mut Host, RoomError> {
         if let Some(closed) = self.closed {
             return Err(ApiMisuse::Closed(closed.as_close_reason()).into());
         }

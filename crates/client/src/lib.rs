@@ -72,13 +72,14 @@ pub use crate::settings::{Settings, SettingsError};
 pub use parlor_client_core::{
     Acting, Action, ActionError, ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics,
     Event, Interpolator, JoinPath, LinkState, Message, Mode, NoDirectPath, OverlayDiagnostics, Past,
-    PathMode, Player, Protocol, ReasonCode, Role, RollbackConfig, RollbackKeyDiagnostics, RollbackRequest,
-    RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath, TransportStatus,
-    WorldAccess,
+    PathMode, Player, Protocol, ReasonCode, ReconnectPolicy, Role, RollbackConfig, RollbackKeyDiagnostics,
+    RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath,
+    TransportStatus, WorldAccess,
 };
 pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;
 pub use parlor_proto::wire::envelope::{Recipient, Sender};
+pub use parlor_proto::wire::handshake::{Refusal, ResumeRefusal};
 pub use parlor_proto::{ApiMisuse, CloseReason, EntityId, Epoch, Lane, LinkKind, MemberId, RoomCode, Tick};
 pub use parlor_sync::audience::Audience;
 pub use parlor_sync::inputs::Counters as InputCounters;

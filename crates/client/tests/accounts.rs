@@ -152,7 +152,7 @@ fn who_lost_its_seat_comes_in_again_as_the_same_account() {
         event => (event == Event::Reconnected { state_resynced: true }).then_some(()),
     });
     let second = guest.local_id().expect("it is in");
-    assert_ne!(second, first);
+    assert_eq!(second, first, "it is the same player");
     comes(&mut host, second);
     assert_eq!(user(&host, second), is_bob);
 }
@@ -307,4 +307,30 @@ fn an_account_reads_what_is_stored_about_it_and_is_deleted() {
     let anew = online::sign_in(&hall.address()).session(ada.session().clone());
     let anew = anew.account("tanks").expect("the address is one");
     assert_ne!(asked(anew.info()).expect("it signs in").id, before.id);
+}
+
+#[test]
+fn m9_an_account_that_joins_again_after_the_grace_is_the_same_player() {
+    let hall = start(true, |config| config.grace = Duration::from_millis(500));
+    let ada = account(&hall, "ada");
+    let mut host = opened(Room::host("tanks").server(&hall.address()));
+    let proxy = Proxy::new(hall.addr());
+    let join = |port| {
+        let join = Room::join("tanks", &code(&host)).server(&hall.address_by(port)).account(&ada);
+        join.transport(TransportPreference::WebSocket).reconnect(false)
+    };
+    let (first, second) = (join(proxy.port), join(hall.addr().port()));
+    let guest = opened(first);
+    let id = guest.local_id().expect("it is in");
+    comes(&mut host, id);
+    guest.set_player_data(id, "team", "red").expect("it is its own");
+    until(&mut host, |event| matches!(event, Event::PlayerData { .. }).then_some(()));
+    proxy.cut(true);
+    until(&mut host, |event| matches!(event, Event::PlayerLeft { id: who, .. } if who == id).then_some(()));
+    // It has nothing but its account.
+    let again = opened(second);
+    assert_eq!(again.local_id(), Some(id));
+    comes(&mut host, id);
+    let team = host.player(id).expect("it is there").data::<String>("team").expect("it is a text");
+    assert_eq!(team.as_deref(), Some("red"));
 }

@@ -7,7 +7,8 @@ mod support;
 mod until;
 
 use parlor::{
-    CloseReason, ClosedReason, Event, Impairment, JoinBuilder, LinkState, Room, TransportPreference,
+    CloseReason, ClosedReason, Event, Impairment, JoinBuilder, LeaveReason, LinkState, MemberId,
+    ReconnectPolicy, Refusal, ResumeRefusal, Room, TransportPreference,
 };
 use parlor_testing::Hall;
 use proxy::Proxy;
@@ -55,7 +56,7 @@ fn a_connection_that_was_cut_is_made_again_and_nothing_is_missed() {
     let first = guest.resume_ticket().expect("the server keeps seats");
     proxy.cut(true);
     until(&mut guest, |event| matches!(event, Event::ConnectionLost { .. }).then_some(()));
-    until(&mut host, |event| (event == Event::PlayerLost { id }).then_some(()));
+    until(&mut host, |event| matches!(event, Event::PlayerLost { id: who, .. } if who == id).then_some(()));
     assert_eq!(guest.link_state(), LinkState::Reconnecting);
     for count in 0..20u64 {
         host.send(id, "count", &count).expect("it waits");
@@ -89,7 +90,7 @@ fn a_process_that_is_no_more_gives_its_seat_to_the_next() {
         _ => None,
     });
     assert!(matches!(closed, ClosedReason::Session(_)), "{closed:?}");
-    until(&mut host, |event| (event == Event::PlayerLost { id }).then_some(()));
+    until(&mut host, |event| matches!(event, Event::PlayerLost { id: who, .. } if who == id).then_some(()));
     host.send(id, "count", &7u64).expect("it waits");
     proxy.cut(false);
     let ticket = saved.parse().expect("it is a ticket");
@@ -151,4 +152,127 @@ fn a_hub_in_the_hosts_process_that_is_silent_is_a_host_that_is_gone() {
         });
         assert_eq!(closed, ClosedReason::Session(CloseReason::HostGone));
     }
+}
+
+/// Waits until the host's players have lost somebody for good.
+fn lost_for_good(host: &mut Room, id: MemberId) -> LeaveReason {
+    until(host, |event| match event {
+        Event::PlayerLeft { id: who, reason, .. } if who == id => Some(reason),
+        _ => None,
+    })
+}
+
+/// Waits until somebody is there, and returns what it says its team is.
+fn team_of(room: &mut Room, id: MemberId) -> Option<String> {
+    until(room, |event| match event {
+        Event::PlayerJoined(player) if player.id == id => Some(player.data("team").expect("it is a text")),
+        _ => None,
+    })
+}
+
+fn with_short_grace() -> Hall {
+    Hall::start_with(|config| config.grace = Duration::from_millis(500))
+}
+
+#[test]
+fn m9_who_comes_back_after_the_grace_is_the_same_player() {
+    let hall = with_short_grace();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let proxy = Proxy::new(hall.addr());
+    let mut guest = hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket).open();
+    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
+    let id = guest.local_id().expect("it is in");
+    guest.set_player_data(id, "team", "red").expect("it is its own");
+    until(&mut host, |event| matches!(event, Event::PlayerData { .. }).then_some(()));
+    let tank = host.as_host().expect("it hosts").spawn(Some(id)).expect("there is room");
+    proxy.cut(true);
+    assert_eq!(lost_for_good(&mut host, id), LeaveReason::ConnectionLost);
+    assert!(host.player(id).is_none());
+    proxy.cut(false);
+    until(&mut guest, |event| (event == Event::Reconnected { state_resynced: true }).then_some(()));
+    assert_eq!(team_of(&mut host, id).as_deref(), Some("red"));
+    assert_eq!(team_of(&mut guest, id).as_deref(), Some("red"));
+    assert_eq!(guest.local_id(), Some(id));
+    until(&mut guest, |event| (event == Event::Spawned { entity: tank }).then_some(()));
+    guest.act(tank, "fire", &1).expect("it is its own still");
+    until(&mut host, |event| matches!(event, Event::Action { from, .. } if from == id).then_some(()));
+}
+
+#[test]
+fn m9_another_process_is_the_same_player_after_the_grace_by_its_ticket_and_only_once() {
+    let hall = with_short_grace();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let proxy = Proxy::new(hall.addr());
+    let mut guest =
+        hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket).reconnect(false).open();
+    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
+    let id = guest.local_id().expect("it is in");
+    guest.set_player_data(id, "team", "blue").expect("it is its own");
+    until(&mut host, |event| matches!(event, Event::PlayerData { .. }).then_some(()));
+    let ticket = guest.resume_ticket().expect("the server keeps seats");
+    proxy.cut(true);
+    lost_for_good(&mut host, id);
+    proxy.cut(false);
+    let resume = || Room::resume("tanks", &ticket).registry(hall.registry.clone()).open();
+    let mut next = resume();
+    assert_eq!(team_of(&mut next, id).as_deref(), Some("blue"));
+    assert_eq!(team_of(&mut host, id).as_deref(), Some("blue"));
+    // It has said something, so that its own ticket is the only one.
+    next.broadcast("count", &1u64).expect("it is in");
+    until(&mut host, number);
+    let why = until(&mut resume(), |event| match event {
+        Event::Closed(why) => Some(why),
+        _ => None,
+    });
+    let why_not = Refusal::Resume { why: ResumeRefusal::Token };
+    assert_eq!(why, ClosedReason::Refused(why_not));
+    let closed = until(&mut next, |event| match event {
+        Event::Closed(why) => Some(why),
+        Event::Reconnected { .. } => panic!("two processes had its ticket"),
+        _ => None,
+    });
+    assert_eq!(closed, ClosedReason::Session(CloseReason::TokenReused));
+}
+
+#[test]
+fn m10_m11_m12_a_policy_that_takes_no_resync_ends_the_room_and_says_why() {
+    let hall = with_short_grace();
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let proxy = Proxy::new(hall.addr());
+    let policy = ReconnectPolicy {
+        attempts: 1_000,
+        delay_first: Duration::from_millis(20),
+        delay_factor: 1.0,
+        accept_state_resync: false,
+        ..ReconnectPolicy::default()
+    };
+    let guest = hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket);
+    let mut guest = guest.reconnect_policy(policy).open();
+    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
+    let id = guest.local_id().expect("it is in");
+    proxy.cut(true);
+    let reason = until(&mut guest, |event| match event {
+        Event::ConnectionLost { reason, .. } => Some(reason),
+        _ => None,
+    });
+    assert_eq!(reason, LeaveReason::ConnectionLost);
+    // More often than the default, which stops at eight.
+    until(&mut guest, |event| matches!(event, Event::Reconnecting { attempt: 12.. }).then_some(()));
+    lost_for_good(&mut host, id);
+    proxy.cut(false);
+    let why = until(&mut guest, |event| match event {
+        Event::Closed(why) => Some(why),
+        _ => None,
+    });
+    assert_eq!(why, ClosedReason::Refused(Refusal::Resume { why: ResumeRefusal::GraceOver }));
+    // Nobody is there to be removed, and that is no error.
+    for _ in 0..2 {
+        host.as_host().expect("it hosts").kick(id, "rude").expect("m11: it is gone");
+    }
+    let wrong = ReconnectPolicy { attempts: 0, ..policy };
+    let error = Room::join("tanks", &code).reconnect_policy(wrong).check().expect_err("it never tries");
+    assert!(error.to_string().contains("attempts is 0; it may be 1 to 1000"), "{error}");
 }

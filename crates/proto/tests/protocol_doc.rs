@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use parlor_proto::channel::{Codec, Lane};
 use parlor_proto::wire::action::{ActionRefusal, RefusedAction};
-use parlor_proto::wire::control::{Handover, LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::control::{
+    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+};
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
     Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeToken, Resumed, RetryAfter, RoomKind,
@@ -260,6 +262,7 @@ fn control_kinds_are_those_of_the_code() {
         ("path", ToMember::Path(offer)),
         ("direct", ToMember::Direct { member, direct: true }),
         ("actions decided", ToMember::ActionsDecided(Vec::new())),
+        ("away", ToMember::Away { member, reason: LeaveReason::TimedOut }),
     ];
     let up = [
         ("set data", ToHub::SetData(data())),
@@ -270,6 +273,7 @@ fn control_kinds_are_those_of_the_code() {
         ("path up", ToHub::PathUp { id }),
         ("path down", ToHub::PathDown { id, was_up: true }),
         ("decide actions", ToHub::DecideActions { member, decisions: Vec::new() }),
+        ("terms", ToHub::Terms(RoomTerms::default())),
     ];
     let down =
         down.map(|(name, message)| ["to a member".into(), message.encode()[0].to_string(), name.into()]);

@@ -40,6 +40,12 @@ pub const GRACE: Duration = Duration::from_secs(30);
 /// Maximum of [`Config::grace`], in seconds: the life of a room whose members are all disconnected.
 pub const GRACE_S_MAX: u64 = 600;
 
+/// How long a lost member is remembered once its seat is free, unless the configuration says otherwise.
+pub const REMEMBER: Duration = Duration::from_secs(600);
+
+/// Longest [`Config::remember`], in seconds.
+pub const REMEMBER_S_MAX: u64 = 3_600;
+
 /// Configuration of a server. Default: a development server, open to all who can reach this machine.
 ///
 /// ```
@@ -79,6 +85,9 @@ pub struct Config {
     /// How long a disconnected member's seat is kept; at most [`GRACE_S_MAX`]. Zero keeps none: a
     /// disconnected member has left.
     pub grace: Duration,
+    /// How long a member that did not come back in that time is remembered, so that it has its id and its player data
+    /// again when it returns to its room; at most [`REMEMBER_S_MAX`]. Zero remembers none: who returns is a newcomer.
+    pub remember: Duration,
     /// Whether the server is in the process of a game that hosts a room, and ends with it. Guests take the
     /// host to be gone after [a silence](parlor_proto::limits::HOST_GONE_TIMEOUT), and do not reconnect.
     /// Unset for a server with rooms of others. It enters its rooms in the [`registry`](Self::registry), but
@@ -172,6 +181,7 @@ impl Default for Config {
             shards: NonZeroU16::MIN,
             flush_quantum: Duration::ZERO,
             grace: GRACE,
+            remember: REMEMBER,
             is_of_host: false,
             connections_max: CONNECTIONS_MAX,
             connections_per_address: None,

@@ -66,9 +66,13 @@ fn told(event: &Event) -> Option<(&'static str, Value)> {
         Event::PlayerLeft { id, reason, .. } => {
             ("player_left", json!({ "player": id.0, "reason": reason.as_str() }))
         }
-        Event::PlayerLost { id } => ("player_lost", json!({ "player": id.0 })),
+        Event::PlayerLost { id, reason } => {
+            ("player_lost", json!({ "player": id.0, "reason": reason.as_str() }))
+        }
         Event::PlayerBack { id } => ("player_back", json!({ "player": id.0 })),
-        Event::ConnectionLost { detail } => ("connection_lost", json!({ "detail": detail })),
+        Event::ConnectionLost { reason, detail } => {
+            ("connection_lost", json!({ "reason": reason.as_str(), "detail": detail }))
+        }
         Event::Reconnecting { attempt } => ("reconnecting", json!({ "attempt": attempt })),
         Event::Reconnected { state_resynced } => ("reconnected", json!({ "state_resynced": state_resynced })),
         Event::HostMigration { previous, new, is_me } => {

@@ -259,14 +259,16 @@ impl Player {
                         reason => format!("{name} {reason}"),
                     });
                 }
-                Event::PlayerLost { id } => self.note(format!("{} lost the connection", self.name_of(id))),
+                Event::PlayerLost { id, .. } => {
+                    self.note(format!("{} lost the connection", self.name_of(id)))
+                }
                 Event::PlayerBack { id } => self.note(format!("{} is back", self.name_of(id))),
                 Event::ConnectionLost { .. } => self.seen.attempts = 0,
                 Event::Reconnecting { attempt } => self.seen.attempts = attempt,
                 Event::Reconnected { state_resynced: false } => self.note("connected again".into()),
                 Event::Reconnected { state_resynced: true } => {
                     self.talk.begin_anew();
-                    self.note("connected again, as a newcomer".into());
+                    self.note("connected again, and told everything anew".into());
                 }
                 Event::Message(message) => self.talk.hear(&message),
                 Event::HostChanged { host, .. } => {

@@ -1,23 +1,28 @@
 //! The connection to the server: its session with the hub, the link beneath it, and when to reconnect.
 
 mod hub_watchdog;
+mod policy;
 mod reconnect;
 
-pub use reconnect::{LinkState, reconnect_wait};
+pub use policy::ReconnectPolicy;
+pub use reconnect::LinkState;
 
 use crate::error::RoomError;
 use crate::inbox::LinkNews;
 use crate::options::Options;
 use hub_watchdog::HubWatchdog;
 use parlor_proto::session::{Outgoing, Rejection, SendError, Session};
-use parlor_proto::wire::control::ToHub;
-use parlor_proto::wire::handshake::{Hello, Refusal, Resume, ResumeToken, Welcome};
+use parlor_proto::wire::control::{RoomTerms, ToHub};
+use parlor_proto::wire::handshake::{Hello, Limits, Refusal, Resume, ResumeRefusal, ResumeToken, Welcome};
 use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind, RoomCode, SessionId, channel};
 use reconnect::{Reconnect, Tier};
 use std::time::Duration;
 
 /// Lower bound of the silence after which the hub counts as gone, whatever the hub says.
 const GONE_MIN: Duration = Duration::from_secs(1);
+
+/// Keep-alives per silence of a room with its own.
+const SIGNS_OF_LIFE: u32 = 4;
 
 const SILENT: &str = "nothing was heard from the server";
 
@@ -28,6 +33,8 @@ pub(crate) struct Connection {
     /// The kind of the present or last link.
     link: Option<LinkKind>,
     reconnect: Reconnect,
+    /// Whether this process rejoins once its seat is given up.
+    accepts_resync: bool,
     watchdog: HubWatchdog,
     /// What the session is resumed with, if possible.
     resume: Option<Resume>,
@@ -59,11 +66,12 @@ pub(crate) enum Rejected {
 
 /// The session, for those that send on it.
 impl Connection {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(policy: ReconnectPolicy) -> Self {
         Connection {
             session: None,
             link: None,
-            reconnect: Reconnect::new(),
+            reconnect: Reconnect::new(policy),
+            accepts_resync: policy.accept_state_resync,
             watchdog: HubWatchdog::default(),
             resume: None,
             opened: None,
@@ -111,8 +119,8 @@ impl Connection {
         self.capacity = Some(bytes_per_second);
     }
 
-    /// Sends a message of an open room. While this process rejoins as a newcomer, the message is dropped, like
-    /// all that its old session had not delivered: the new session belongs to another player.
+    /// Sends a message of an open room. While this process rejoins, the message is dropped, like all that its old
+    /// session had not delivered: the new session may belong to another player.
     pub(crate) fn say(&mut self, message: Outgoing) -> Result<(), RoomError> {
         let is_away = self.reconnect.is_away();
         match self.session.as_mut().map_or(Ok(()), |session| session.send(message)) {
@@ -136,6 +144,23 @@ impl Connection {
 
 /// Greeting the server, and the first attempts.
 impl Connection {
+    /// Whether no server has let this process in yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.opened.is_none()
+    }
+
+    /// Tells the hub the terms of the room that this process has opened, and keeps to them.
+    pub(crate) fn want_terms(&mut self, terms: RoomTerms, limits: Limits) {
+        if terms == RoomTerms::default() {
+            return;
+        }
+        self.tell_hub(&ToHub::Terms(terms));
+        if let (Some(silence_ms), Some(session)) = (terms.presence_ms, &mut self.session) {
+            let keep_alive_ms = limits.keep_alive_ms.min(silence_ms / SIGNS_OF_LIFE);
+            session.set_terms(keep_alive_ms, limits.silence_ms.min(silence_ms));
+        }
+    }
+
     /// Notes whether another server remains if this one does not have the room.
     pub(crate) fn tries(&mut self, has_more: bool) {
         self.has_more = has_more;
@@ -159,6 +184,7 @@ impl Connection {
     pub(crate) fn next_hello(&self, options: &Options, code: Option<RoomCode>) -> Option<Hello> {
         match (self.reconnect.trying(), &self.session, self.resume) {
             (Some(Tier::Resume), Some(_), Some(_)) => None,
+            (Some(Tier::Return), _, Some(resume)) => Some(options.hello_of_lost(resume)),
             (Some(_), _, _) => Some(options.hello_again(code)),
             (None, _, _) => Some(options.hello()),
         }
@@ -200,15 +226,23 @@ impl Connection {
         match away {
             Rejection::Redirect(redirect) => {
                 self.redirect = Some(redirect.address);
-                self.reconnect.resync(now);
+                self.reconnect.resync(Tier::Rejoin, now);
                 Rejected::GoesOn(None)
             }
-            Rejection::Refused(refusal @ Refusal::Resume { .. }) if tier == Some(Tier::Resume) => {
-                if is_last_host {
+            Rejection::Refused(Refusal::Resume { .. }) if tier == Some(Tier::Return) => {
+                self.reconnect.resync(Tier::Rejoin, now);
+                Rejected::GoesOn(None)
+            }
+            Rejection::Refused(refusal @ Refusal::Resume { why }) if tier == Some(Tier::Resume) => {
+                if !self.accepts_resync {
+                    self.reconnect.give_up();
+                    Rejected::Ended(Rejection::Refused(refusal))
+                } else if is_last_host {
                     self.reconnect.give_up();
                     Rejected::GoesOn(Some(LinkNews::GivenUp { detail: refusal.to_string() }))
                 } else {
-                    self.reconnect.resync(now);
+                    let may_return = why == ResumeRefusal::GraceOver;
+                    self.reconnect.resync(if may_return { Tier::Return } else { Tier::Rejoin }, now);
                     Rejected::GoesOn(Some(LinkNews::Gone))
                 }
             }

@@ -4,23 +4,15 @@
 //!                lost            dialled           Resumed, or Welcome
 //!  Connected ───────▶ Waiting ───────────▶ Trying ────────────────────▶ Connected
 //!                        ▲                   │  │
-//!                        └── not reached ────┘  └── the session is gone: at once again, as a newcomer
+//!                        └── not reached ────┘  └── the session is gone: at once again, to rejoin
 //! ```
 //!
-//! A room makes at most eight attempts, none later than 60 s after the loss. [`reconnect_wait`] gives the waits.
+//! A member that lost its seat tries twice more: with its last token, which may get it its id back, and by the code.
+//! [`ReconnectPolicy`] says when attempts are made, and how many.
 
+use super::policy::ReconnectPolicy;
 use parlor_proto::Instant;
-use parlor_proto::random::SplitMix64;
 use std::time::Duration;
-
-/// Attempts at most.
-const ATTEMPTS_MAX: u32 = 8;
-/// Wait before the first attempt.
-const WAIT_FIRST: Duration = Duration::from_millis(200);
-/// Upper bound of each wait.
-const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Time after the loss in which attempts are made.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// State of the connection to the room's server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +24,7 @@ pub enum LinkState {
     Connected,
     /// The connection is lost; this process tries to resume its session.
     Reconnecting,
-    /// The server has dropped the session; this process tries to rejoin as a newcomer.
+    /// The server has dropped the session; this process tries to rejoin.
     Resyncing,
     /// Final: given up, refused, or the room is closed for this process.
     Lost,
@@ -56,13 +48,16 @@ impl LinkState {
 pub(crate) enum Tier {
     /// To resume this process's session.
     Resume,
-    /// To join as a newcomer.
+    /// To return as the member that it was, by its newest token.
+    Return,
+    /// To join by the code.
     Rejoin,
 }
 
 /// The reconnect state machine. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Reconnect {
+    policy: ReconnectPolicy,
     state: State,
     /// Seed of the jitter of the waits.
     seed: u64,
@@ -86,8 +81,8 @@ struct Loss {
 }
 
 impl Reconnect {
-    pub(crate) fn new() -> Self {
-        Reconnect { state: State::Connected, seed: 0 }
+    pub(crate) fn new(policy: ReconnectPolicy) -> Self {
+        Reconnect { policy, state: State::Connected, seed: 0 }
     }
 
     /// Notes the loss of a connection that stood. `seed` differs between processes.
@@ -129,10 +124,10 @@ impl Reconnect {
         self.state != State::Lost
     }
 
-    /// Notes that the server has dropped the session: the next attempt joins as a newcomer, at once.
-    pub(crate) fn resync(&mut self, now: Instant) {
+    /// Notes that the server has dropped the session: the next attempt asks for less, at once.
+    pub(crate) fn resync(&mut self, tier: Tier, now: Instant) {
         if let State::Trying { of } = self.state {
-            self.state = State::Waiting { of: Loss { tier: Tier::Rejoin, ..of }, at: now };
+            self.state = State::Waiting { of: Loss { tier, ..of }, at: now };
         }
     }
 
@@ -157,23 +152,13 @@ impl Reconnect {
     }
 
     fn wait(&mut self, of: Loss, now: Instant, after: Duration) {
-        let at = now + reconnect_wait(self.seed, of.attempts).max(after);
-        self.state = if of.attempts < ATTEMPTS_MAX && at <= of.since + PATIENCE {
+        let at = now + self.policy.delay(self.seed, of.attempts).max(after);
+        self.state = if of.attempts < self.policy.attempts && at <= of.since + self.policy.total {
             State::Waiting { of, at }
         } else {
             State::Lost
         };
     }
-}
-
-/// Returns the wait before the next attempt to reconnect, given the number of attempts made: 200 ms, and twice as long after each
-/// attempt, at most 5 s. `seed` differs between processes: it makes each wait up to a quarter longer or shorter, so that clients that
-/// lost the same server do not return at the same moment.
-pub fn reconnect_wait(seed: u64, attempts: u32) -> Duration {
-    let even = WAIT_FIRST.saturating_mul(1 << attempts.min(16)).min(WAIT_MAX);
-    // 0 to 512 of 1,024, which gives a factor of three to five quarters.
-    let parts = u32::try_from((SplitMix64::nth(seed, attempts.into()) >> 32) % 513).unwrap_or(0);
-    even * (768 + parts) / 1_024
 }
 
 #[cfg(test)]
@@ -184,7 +169,7 @@ mod tests {
 
     /// Returns the waits of a process that never connects, and when it gave up.
     fn waits(seed: u64, each_takes: Duration) -> (Vec<Duration>, Duration) {
-        let mut reconnect = Reconnect::new();
+        let mut reconnect = Reconnect::new(ReconnectPolicy::default());
         reconnect.lost(seed, NOW);
         let (mut now, mut waits) = (NOW, Vec::new());
         while let Some(at) = reconnect.next_attempt() {
@@ -223,8 +208,8 @@ mod tests {
     fn it_is_not_tried_for_longer_than_a_minute() {
         let (waits, until) = waits(7, Duration::from_secs(13));
         assert!(waits.len() < 8, "{waits:?}");
-        assert!(until <= PATIENCE + Duration::from_secs(13));
-        let mut reconnect = Reconnect::new();
+        assert!(until <= ReconnectPolicy::default().total + Duration::from_secs(13));
+        let mut reconnect = Reconnect::new(ReconnectPolicy::default());
         reconnect.lost(1, NOW);
         reconnect.begin();
         assert!(!reconnect.failed(NOW, Duration::from_secs(61)), "who is to wait for longer gives up");
@@ -233,10 +218,10 @@ mod tests {
 
     #[test]
     fn who_is_gone_comes_again_at_once_and_as_a_newcomer() {
-        let mut reconnect = Reconnect::new();
+        let mut reconnect = Reconnect::new(ReconnectPolicy::default());
         reconnect.lost(1, NOW);
         reconnect.begin();
-        reconnect.resync(NOW + Duration::from_secs(1));
+        reconnect.resync(Tier::Rejoin, NOW + Duration::from_secs(1));
         assert_eq!(reconnect.next_attempt(), Some(NOW + Duration::from_secs(1)));
         assert_eq!(reconnect.begin(), Some(2));
         assert_eq!(reconnect.trying(), Some(Tier::Rejoin));

@@ -108,10 +108,11 @@ impl RoomCore {
         made: Made,
         now: Instant,
     ) -> Result<(), ActionRefusal> {
-        let Some(Joined { shared, simulation, welcome, .. }) = &mut self.joined else {
+        let Some(Joined { shared, simulation, welcome, players, .. }) = &mut self.joined else {
             return Err(ActionRefusal::NoSuchEntity);
         };
-        let acting = Acting::new((shared, simulation, welcome), made, self.options.rewind_max, now);
+        let acting =
+            Acting::new((shared, simulation), (welcome, players), made, self.options.rewind_max, now);
         self.options.actions.apply(name, value, acting)
     }
 

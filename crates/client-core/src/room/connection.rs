@@ -277,7 +277,11 @@ impl RoomCore {
                 event => {
                     if let session::Event::Welcome(welcome) = &event {
                         let is_hub_host = matches!(self.options.intent, Wish::Host { .. });
+                        let is_opened = self.connection.is_new();
                         self.connection.welcomed(welcome, is_hub_host, self.options.reconnect, now);
+                        if is_opened {
+                            self.connection.want_terms(self.options.terms(), welcome.limits);
+                        }
                     }
                     self.arrive(now, Came::Session(event));
                 }
@@ -496,7 +500,7 @@ impl RoomCore {
         Ok(())
     }
 
-    /// Forgets the room, because this process rejoined as a newcomer. All known players and entities are
+    /// Forgets the room, because this process rejoined. All known players and entities are
     /// reported as gone.
     fn forget_room(&mut self) -> Result<(), CloseReason> {
         let Some(joined) = self.joined.take() else { return Ok(()) };

@@ -94,11 +94,11 @@ impl RoomCore {
     /// Creates a room that is not connected yet.
     pub fn new(options: Options, mode: Mode) -> Self {
         RoomCore {
+            connection: Connection::new(options.reconnect_policy),
             options,
             mode,
             found: None,
             is_code_unknown: false,
-            connection: Connection::new(),
             paths: Paths::default(),
             joined: None,
             lane: RollbackLane::default(),
@@ -394,16 +394,16 @@ impl RoomCore {
         Ok(())
     }
 
-    /// Removes a player from the room, at the host.
+    /// Removes a player from the room, at the host. One that is gone already does not return; otherwise that changes
+    /// nothing.
     ///
     /// # Errors
-    /// [`RoomError`] if this process is not the host, there is no such player, or it is the host itself.
+    /// [`RoomError`] if this process is not the host, or it is to remove itself.
     pub fn kick(&mut self, player: MemberId, reason: &str) -> Result<(), RoomError> {
         let (connection, joined) = self.open_as_host("remove a player")?;
         if player == joined.welcome.member {
             return Err(ApiMisuse::Bounds("the host cannot remove itself: leave instead".into()).into());
         }
-        joined.players.get(player).ok_or(ApiMisuse::NoSuchPlayer(player))?;
         connection.say(Outgoing::new(
             channel::CONTROL,
             ToHub::Kick { member: player, reason: reason.to_owned() }.encode(),

@@ -370,8 +370,8 @@ impl RoomCore {
     pub fn world(&mut self, now: Instant) -> Result<WorldAccess<'_>, RoomError> {
         let what = "look at its entities";
         let joined = self.joined.as_mut().ok_or(RoomError::Misuse(ApiMisuse::NotOpen { what }))?;
-        let Joined { shared, simulation, welcome, .. } = joined;
-        Ok(WorldAccess::new(shared, simulation, welcome, self.status.closed(), now))
+        let Joined { shared, simulation, welcome, players, .. } = joined;
+        Ok(WorldAccess::new(shared, simulation, (welcome, players), self.status.closed(), now))
     }
 
     /// Takes the entities whose components changed since the last call, with one bit for each changed

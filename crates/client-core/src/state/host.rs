@@ -1,6 +1,7 @@
 //! The authority's side: the world that it writes.
 
 use super::check_of_game;
+use super::scope::{self, Scope};
 use super::upstream::{Upstream, Way};
 use super::views::DirectViews;
 use parlor_proto::session::{DeliveryId, Outgoing, Session};
@@ -23,6 +24,8 @@ pub(crate) struct Host {
     world: World,
     keys: Keys,
     upstream: Upstream,
+    /// Set once the game filters who sees what.
+    pub(super) scope: Option<Scope>,
     /// Set once a member has a path to this process.
     direct: Option<Box<DirectViews>>,
 }
@@ -33,6 +36,7 @@ impl Host {
             world: World::new(schema, rate),
             keys: Keys::new(),
             upstream: Upstream::new(BYTES_PER_SECOND, rate.interval()),
+            scope: None,
             direct: None,
         }
     }
@@ -48,7 +52,8 @@ impl Host {
         let upstream = Upstream::of_successor(&world, BYTES_PER_SECOND, rate.interval(), epoch);
         // Input reports to members start again once an input is used.
         let (keys, _) = Keys::of_world(&mut world)?;
-        Ok(Host { world, keys, upstream, direct: None })
+        let scope = scope::of_world(&world);
+        Ok(Host { world, keys, upstream, scope, direct: None })
     }
 
     pub(crate) fn world(&self) -> &World {
@@ -74,10 +79,6 @@ impl Host {
 
     pub(crate) fn declare(&mut self, prefix: &str, hints: Hints) -> Result<(), StateError> {
         self.keys.declare(&mut self.world, prefix, hints)
-    }
-
-    pub(crate) fn spawn(&mut self, owner: Option<MemberId>) -> Result<EntityId, WorldError> {
-        self.world.spawn(owner)
     }
 
     /// The world, to change an entity of the game.

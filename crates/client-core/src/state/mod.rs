@@ -6,6 +6,7 @@ mod checksums;
 mod host;
 mod member;
 mod prediction;
+mod scope;
 mod upstream;
 mod views;
 

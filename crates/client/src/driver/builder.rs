@@ -5,9 +5,9 @@ use super::failure::disabled;
 use super::kind;
 use super::resume_ticket::ResumeTicket;
 use super::room::Room;
-use crate::modules::Module;
+use crate::modules::{Module, ModuleDisabled};
 use parlor_client_core::{
-    ConnectFailure, ConnectFailureKind, Mode, Options, PathMode, Protocol, RoomError, Wish,
+    ConnectFailure, ConnectFailureKind, Mode, Options, PathMode, Protocol, ReconnectPolicy, RoomError, Wish,
 };
 use parlor_proto::wire::handshake::Resume;
 use parlor_proto::{ApiMisuse, Lane, RoomCode};
@@ -181,6 +181,19 @@ impl<K> RoomBuilder<K> {
     /// [`Event::ConnectionLost`](crate::Event::ConnectionLost).
     pub fn reconnect(mut self, reconnect: bool) -> Self {
         self.options.reconnect = reconnect;
+        self
+    }
+
+    /// Sets when a lost connection is tried again, and for how long: see [`ReconnectPolicy`]. Default: eight attempts within a minute.
+    ///
+    /// ```no_run
+    /// use parlor::{ReconnectPolicy, Room};
+    /// use std::time::Duration;
+    /// let patient = ReconnectPolicy { attempts: 100, total: Duration::from_secs(600), ..ReconnectPolicy::default() };
+    /// let room = Room::join("tanks", "K7QM").reconnect_policy(patient).open();
+    /// ```
+    pub fn reconnect_policy(mut self, policy: ReconnectPolicy) -> Self {
+        self.options.reconnect_policy = policy;
         self
     }
 

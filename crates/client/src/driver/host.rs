@@ -186,6 +186,42 @@ impl Host<'_> {
         self.edit(|world| world.set_audience(entity, audience))?
     }
 
+    /// Decides who sees which entity, beside audiences and interest: `filter` gets the world, a player and an entity, and
+    /// a player that it denies an entity is sent nothing of it, not even when it joins. Call it in every step: each pair
+    /// is asked about once in `every` calls (1 to 600), and at once when the entity is new or changes its owner or
+    /// audience. An owner is in scope of what is its own. See [`WorldAccess::scope`].
+    ///
+    /// ```no_run
+    /// # use parlor::schema::Kind;
+    /// # struct Tank { team: i64 }
+    /// # parlor::replicated!(Tank as "tank" => { team: Kind::int(0, 3) });
+    /// # fn hide(step: &mut parlor::HostStep, teams: &std::collections::BTreeMap<parlor::MemberId, i64>) -> Result<(), parlor::RoomError> {
+    /// // A player sees the tanks of its own team; each pair is looked at once in four steps.
+    /// step.scope(4, |world, player, entity| {
+    ///     let tank = world.component::<Tank>(entity).ok().flatten();
+    ///     tank.is_some_and(|tank| teams.get(&player) == Some(&tank.team))
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is closed, or `every` is out of its bounds.
+    pub fn scope(
+        &mut self,
+        every: u32,
+        filter: impl FnMut(&WorldAccess<'_>, MemberId, EntityId) -> bool,
+    ) -> Result<(), RoomError> {
+        self.edit(|world| world.scope(every, filter))?
+    }
+
+    /// Ends the [filter](Self::scope): audiences and interest decide alone.
+    ///
+    /// # Errors
+    /// [`RoomError`] if the room is closed.
+    pub fn end_scope(&mut self) -> Result<(), RoomError> {
+        self.edit(|world| world.end_scope())?
+    }
+
     /// Puts an entity into a part of the world whose number the game chooses: only who owns an entity there
     /// sees it. 0, the default, is everywhere.
     ///
@@ -222,10 +258,11 @@ impl Host<'_> {
 
 /// Players.
 impl Host<'_> {
-    /// Removes a player. The player receives the reason.
+    /// Removes a player. The player receives the reason. One that is gone already does not return; otherwise nothing
+    /// changes, so that it may be removed twice.
     ///
     /// # Errors
-    /// [`RoomError`] if the room is closed, there is no such player, or it is the host itself.
+    /// [`RoomError`] if the room is closed, or it is the host itself.
     pub fn kick(&mut self, player: MemberId, reason: &str) -> Result<(), RoomError> {
         self.with(|core, _| core.kick(player, reason))?;
         self.shared.wake();

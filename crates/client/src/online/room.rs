@@ -7,7 +7,7 @@ use super::session::Session;
 use super::token_store::TokenStore;
 use super::view::{Phase, RoomPlayer, RoomView};
 use crate::net::{self, Connection, Trust};
-use parlor_client_core::reconnect_wait;
+use parlor_client_core::ReconnectPolicy;
 use parlor_transport::discovery::ServerAddress;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -120,7 +120,7 @@ impl TurnRoom {
 
     fn lost(&mut self, why: String, at_least: Duration) {
         self.core.handle_lost(why);
-        let wait = reconnect_wait(self.tokens.session().seed(), self.attempts);
+        let wait = ReconnectPolicy::default().delay(self.tokens.session().seed(), self.attempts);
         self.attempts = self.attempts.saturating_add(1);
         self.link = Link::Waiting(Instant::now() + at_least.max(wait));
     }

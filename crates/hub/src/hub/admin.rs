@@ -145,7 +145,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Removes a user from rooms, with a reason as for [`remove_member`](Self::remove_member). Frees at most
+    /// Removes a user from rooms, with a reason as for [`remove_member`](Self::remove_member), and lets it return to
+    /// none that it was lost from. Frees at most
     /// [`USER_SEATS_MAX`] seats; returns how many it found. Fewer means that there are no more. Costs as much as
     /// the user has seats, however many rooms there are.
     pub fn remove_user(&mut self, seats: &UserSeats, reason: &str, now: Instant) -> usize {
@@ -155,6 +156,8 @@ impl Hub {
         };
         let found = self.index.seats_of(&seats.app, &seats.user).filter(is_meant).take(USER_SEATS_MAX);
         let found: Vec<(RoomId, MemberId)> = found.collect();
+        let gone: Vec<_> = self.index.gone_of(&seats.app, &seats.user).filter(is_meant).collect();
+        gone.into_iter().for_each(|place| self.forget_gone(place, now));
         for (room, member) in &found {
             // A seat may be gone with the one before it.
             let seated = self.rooms.get(room);
@@ -193,7 +196,7 @@ impl Hub {
             self.touch(connection, now);
         }
         self.save_undelivered(room, member, connection);
-        self.vacate(room, member, leave, now);
+        self.vacate((room, member), leave, false, now);
     }
 
     pub(super) fn seated(&self, code: RoomCode) -> Option<(RoomId, &Seated)> {

@@ -2,13 +2,15 @@
 
 use super::cycle::{MEASURE_INTERVAL, Timer};
 use super::events::summary;
+use super::resume::welcome_to;
 use super::{Config, Hub, HubEvent, Output, RETRY_AFTER_SHUTDOWN, Seated};
 use crate::admission_policy::{Admitted, Guess, Origin, Outcome};
 use crate::room::{self, Room, Setup};
 use bytes::Bytes;
 use parlor_proto::session::{Answer, Rejection};
 use parlor_proto::wire::handshake::{
-    Auth, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome,
+    Auth, Hello, Intent, Limits, Redirect, Refusal, ResumeToken, RetryAfter, RoomKind, RoomSettings, Welcome,
+    capability,
 };
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomCode, RoomId, SessionId, code, limits};
 use rand_chacha::rand_core::Rng;
@@ -27,53 +29,91 @@ struct Judged {
     guess: Option<Guess>,
 }
 
+/// How an admitted client enters its room.
+enum Entry {
+    /// As a new member.
+    New,
+    /// As the member that was lost.
+    Returned,
+    /// Into the seat that is kept for its user, lost with a connection. It has the next resume token.
+    Anew(ConnectionId, ResumeToken),
+}
+
 impl Hub {
     /// Answers a hello.
     pub(super) fn admit(&mut self, connection: ConnectionId, hello: Hello, now: Instant) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        state.returns = hello.capabilities & capability::RETURNS != 0;
         if let Intent::Resume(resume) = hello.intent {
             return self.restart(connection, &hello, &resume, now);
         }
-        let Some(state) = self.connections.get(&connection) else { return };
-        let (link, origin) = (state.link, state.origin);
+        let origin = state.origin;
         let (mut user, mut guess) = (None, None);
         let seated = self.judge(&hello, origin, now).and_then(|judged| {
             user.clone_from(&judged.admitted.user);
             guess = judged.guess;
             self.seat(connection, &hello, &judged.admitted, judged.version, now)
         });
-        let answer = match seated {
-            Ok(welcome) => Answer::Welcome(Box::new(welcome)),
+        let (answer, entry) = match seated {
+            Ok((welcome, entry)) => (Answer::Welcome(Box::new(welcome)), entry),
             Err(answer) => {
                 self.stats.rejected(&answer);
                 let happened = HubEvent::Rejected { connection, answer: answer.clone() };
                 self.outputs.push_back(Output::Event(happened));
-                Answer::Rejected(answer)
+                (Answer::Rejected(answer), Entry::New)
             }
         };
         if let Some(guess) = guess {
             self.policy.settle_guess(guess, outcome(&hello, &answer), now);
         }
-        let room = match &answer {
-            Answer::Welcome(welcome) => Some((welcome.room, welcome.code, welcome.member)),
-            Answer::Rejected(_) => None,
-        };
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
-        state.session.answer(answer, now);
         state.key = hello.key;
-        let Some((room, code, member)) = room else { return };
+        match (answer, entry) {
+            (Answer::Welcome(welcome), Entry::Anew(older, next)) => {
+                self.begin_anew(connection, older, None, *welcome, next, now);
+            }
+            (Answer::Welcome(welcome), entry) => {
+                self.enter(connection, &hello, *welcome, user, matches!(entry, Entry::Returned), now);
+            }
+            (answer, _) => state.session.answer(answer, now),
+        }
+    }
+
+    /// Welcomes a client to the seat that is reserved for it. `returns` says whether it is the member that was lost.
+    pub(super) fn enter(
+        &mut self,
+        connection: ConnectionId,
+        hello: &Hello,
+        welcome: Welcome,
+        user: Option<String>,
+        returns: bool,
+        now: Instant,
+    ) {
+        let (room, code, member) = (welcome.room, welcome.code, welcome.member);
+        let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
+        let link = state.link;
+        state.session.answer(Answer::Welcome(Box::new(welcome)), now);
         if !state.session.is_open() {
             // It left or violated the protocol together with its hello: the room need not learn of it.
             state.seat = None;
             return self.unseat(room, member);
         }
+        if returns {
+            self.take_gone((room, member));
+        }
         if let (Some(user), Some(seated)) = (&user, self.rooms.get_mut(&room)) {
             self.index.joined(seated, member, user);
         }
         // Only after the welcome: the room's messages to the newcomer must follow it.
-        self.tell(room, room::Input::Join { name: hello.name.clone(), user: user.clone(), link }, now);
+        let name = hello.name.clone();
+        let joined = HubEvent::Joined { code, member, name: name.clone(), connection, user: user.clone() };
+        let enters = match returns {
+            true => room::Input::Returned { member, name, user, link },
+            false => room::Input::Join { name, user, link },
+        };
+        self.tell(room, enters, now);
         self.tell_of_link(room, member, connection, now);
         self.tell_reachable(connection, now);
-        let joined = HubEvent::Joined { code, member, name: hello.name, connection, user };
         self.outputs.push_back(Output::Event(joined));
     }
 
@@ -85,27 +125,42 @@ impl Hub {
         admitted: &Admitted,
         version: u16,
         now: Instant,
-    ) -> Result<Welcome, Rejection> {
+    ) -> Result<(Welcome, Entry), Rejection> {
         let origin = self.connections.get(&connection).map_or(Origin::LOCAL, |state| state.origin);
-        let id = match &hello.intent {
+        let (id, user) = match &hello.intent {
             Intent::Create(settings) => {
                 self.has_memory(origin)?;
-                self.open(hello, admitted, settings, origin, now)
+                (self.open(hello, admitted, settings, origin, now), None)
             }
-            Intent::Join { code, secret } => self.find(hello, *code, secret.as_deref()),
+            Intent::Join { code, secret } => {
+                (self.find(hello, *code, secret.as_deref()), admitted.user.as_deref())
+            }
             Intent::Resume(_) | Intent::Path(_) => unreachable!("it was answered before"),
-        }
-        .map_err(Rejection::Refused)?;
+        };
+        let id = id.map_err(Rejection::Refused)?;
         let session = self.draw_session();
-        let resume = self.begin_family(connection, session);
+        if let Some((older, member)) = user.and_then(|user| self.away_user(id, user)) {
+            let next = self.draw_token();
+            let seated = self.rooms.get(&id).expect("the room was just found");
+            let welcome = welcome(&self.config, &seated.room, hello, version, session, now);
+            return Ok((welcome_to(member, welcome, next), Entry::Anew(older, next)));
+        }
+        let returning = user.and_then(|user| self.gone_user(id, user, now));
+        let seated = self.rooms.get(&id).expect("the room was just found or opened");
+        let is_free = if returning.is_some() { seated.room.has_free_seat() } else { seated.room.has_seat() };
+        if !is_free {
+            let max = seated.room.setup().settings.max_players;
+            return Err(Rejection::Refused(Refusal::RoomFull { max }));
+        }
+        let resume = self.begin_family(connection, session, seated.room.grace(self.config.grace));
         let seated = self.rooms.get_mut(&id).expect("the room was just found or opened");
-        let member = seated.room.next_member();
+        let member = returning.unwrap_or_else(|| seated.room.next_member());
         seated.connections.insert(member, connection);
         let welcome = welcome(&self.config, &seated.room, hello, version, session, now);
-        let welcome = Welcome { resume, ..welcome };
+        let welcome = Welcome { member, resume, ..welcome };
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
         state.seat = Some((id, member));
-        Ok(welcome)
+        Ok((welcome, if returning.is_some() { Entry::Returned } else { Entry::New }))
     }
 
     pub(super) fn draw_session(&mut self) -> SessionId {
@@ -274,7 +329,7 @@ impl Hub {
         Ok(id)
     }
 
-    /// Finds the room with this code, if it admits the client. Its existence is revealed only to clients with
+    /// Finds the room with this code, if it admits the client; it may be full. Its existence is revealed only to clients with
     /// its secret and environment. Both are compared whether or not the room exists (threat 10).
     fn find(&self, hello: &Hello, code: RoomCode, secret: Option<&str>) -> Result<RoomId, Refusal> {
         let found =
@@ -286,11 +341,7 @@ impl Hub {
         let is_allowed = same(environment, &hello.environment)
             & (wanted.is_none() | same(wanted.unwrap_or_default(), secret.unwrap_or_default()));
         let (id, room) = found.filter(|_| is_allowed).ok_or(Refusal::NoSuchRoom)?;
-        let setup = room.setup();
         fits(room, hello)?;
-        if !room.has_seat() {
-            return Err(Refusal::RoomFull { max: setup.settings.max_players });
-        }
         Ok(id)
     }
 }
@@ -346,6 +397,28 @@ fn same(a: &str, b: &str) -> bool {
     (a.len() == b.len()) & (differing == 0)
 }
 
+fn ms(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// Keep-alives per silence of a room with its own.
+const SIGNS_OF_LIFE: u32 = 4;
+/// The shortest silence that a session can have.
+const PRESENCE_MIN: Duration = Duration::from_secs(1);
+
+/// Returns the terms of a session: the default ones, or shorter ones that its room or its host wants.
+pub(super) fn limits(config: &Config, presence: Option<Duration>, keep_alive_ms: Option<u32>) -> Limits {
+    let mut limits = Limits::of_this_build();
+    let of_host = config.is_of_host.then(|| ms(limits::KEEP_ALIVE_INTERVAL_OF_HOST));
+    let silence_ms = presence.map(|presence| ms(presence.max(PRESENCE_MIN)));
+    let of_presence = silence_ms.map(|silence_ms| silence_ms / SIGNS_OF_LIFE);
+    for wanted in keep_alive_ms.into_iter().chain(of_host).chain(of_presence) {
+        limits.keep_alive_ms = limits.keep_alive_ms.min(wanted);
+    }
+    limits.silence_ms = limits.silence_ms.min(silence_ms.unwrap_or(u32::MAX));
+    limits
+}
+
 pub(super) fn welcome(
     config: &Config,
     room: &Room,
@@ -355,16 +428,11 @@ pub(super) fn welcome(
     now: Instant,
 ) -> Welcome {
     let setup = room.setup();
-    let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
-    let mut limits = Limits::of_this_build();
-    let of_host = config.is_of_host.then(|| ms(limits::KEEP_ALIVE_INTERVAL_OF_HOST));
-    for wanted in super::host_timeout::keep_alive_ms(room).into_iter().chain(of_host) {
-        limits.keep_alive_ms = limits.keep_alive_ms.min(wanted);
-    }
+    let limits = limits(config, room.presence(), super::host_timeout::keep_alive_ms(room));
     Welcome {
         version,
         session,
-        capabilities: 0,
+        capabilities: capability::RETURNS,
         room: setup.id,
         code: setup.code,
         kind: setup.settings.kind,
@@ -377,7 +445,7 @@ pub(super) fn welcome(
         max_players: setup.settings.max_players,
         limits,
         resume: None,
-        grace_ms: ms(config.grace),
+        grace_ms: ms(room.grace(config.grace)),
         gone_ms: config.is_of_host.then(|| ms(limits::HOST_GONE_TIMEOUT)),
         schema: if hello.schema.is_none() { setup.settings.schema.clone() } else { Bytes::new() },
         members: u16::try_from(room.len() + 1).unwrap_or(u16::MAX),

@@ -64,7 +64,11 @@ impl Hub {
     pub fn flush(&mut self, now: Instant) {
         // Packing may end a session or give up an update, which can make its room produce more output. So does
         // freeing a kept seat.
-        while !self.due_rooms.is_empty() || !self.touched.is_empty() || self.trim_kept(now) {
+        while !self.due_rooms.is_empty()
+            || !self.touched.is_empty()
+            || self.trim_kept(now)
+            || self.trim_gone(now)
+        {
             while let Some(room) = self.due_rooms.pop() {
                 self.flush_room(room, now);
             }
@@ -227,6 +231,7 @@ impl Hub {
     }
 
     fn measure(&mut self, room: RoomId, now: Instant) {
+        self.expire_gone(room, now);
         let Some(seated) = self.rooms.get(&room) else { return };
         self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(room))));
         let measured: Vec<Presence> = seated

@@ -1,13 +1,14 @@
-//! Indexes of a hub's rooms: the seats of a user, and the public matches of a game with a label.
+//! Indexes of a hub's rooms: the seats of a user, where it may return to, and the public matches of a game with a label.
 //!
 //! Without them a question about one user or one label examines every live room, and anybody may ask (threat 50).
 //! Each index has at most one entry for each seat or room.
 
 use parlor_proto::wire::handshake::RoomKind;
-use parlor_proto::{ConnectionId, MemberId, RoomCode, RoomId};
+use parlor_proto::{ConnectionId, Instant, MemberId, RoomCode, RoomId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use super::gone::{OF_USER_MAX, Place};
 use super::seated::Seated;
 use crate::room::Setup;
 
@@ -17,6 +18,8 @@ type Key = (Box<str>, Box<str>);
 #[derive(Debug, Default)]
 pub(super) struct Index {
     users: BTreeMap<Key, BTreeSet<(RoomId, MemberId)>>,
+    /// Those that may return, oldest first.
+    gone: BTreeMap<Key, BTreeSet<(Instant, Place)>>,
     labels: BTreeMap<Key, BTreeMap<RoomCode, RoomId>>,
 }
 
@@ -71,6 +74,33 @@ impl Index {
     /// Returns the seats of a user in the rooms of a game.
     pub(super) fn seats_of(&self, app: &str, user: &str) -> impl Iterator<Item = (RoomId, MemberId)> + '_ {
         self.users.get(&key(app, user)).into_iter().flatten().copied()
+    }
+
+    /// Adds a user's member that may return until a time.
+    pub(super) fn gone(&mut self, seated: &Seated, user: &str, gone: (Instant, Place)) {
+        self.gone.entry(key(&seated.room.setup().app, user)).or_default().insert(gone);
+    }
+
+    /// Removes a user's member that may not return any more, or has.
+    pub(super) fn not_gone(&mut self, seated: &Seated, user: &str, gone: (Instant, Place)) {
+        let key = key(&seated.room.setup().app, user);
+        if let Some(of_user) = self.gone.get_mut(&key) {
+            of_user.remove(&gone);
+            if of_user.is_empty() {
+                self.gone.remove(&key);
+            }
+        }
+    }
+
+    /// Returns where a user may return to in the rooms of a game, oldest first.
+    pub(super) fn gone_of(&self, app: &str, user: &str) -> impl Iterator<Item = Place> + '_ {
+        self.gone.get(&key(app, user)).into_iter().flatten().map(|(_, place)| *place)
+    }
+
+    /// Returns the oldest of a user that may return to too many rooms.
+    pub(super) fn surplus_gone(&self, app: &str, user: &str) -> Option<Place> {
+        let of_user = self.gone.get(&key(app, user)).filter(|of_user| of_user.len() > OF_USER_MAX)?;
+        of_user.first().map(|(_, place)| *place)
     }
 
     /// Returns the public matches of a game with a label whose codes come after a bound, in code order.

@@ -44,27 +44,43 @@ const MEMORY_SHARE: usize = 4;
 /// hub's tables.
 const SESSION_BYTES: usize = 8 * 1024;
 
-/// The seats that are kept for lost connections.
-#[derive(Debug, Default)]
-pub(super) struct Kept {
-    /// Only origins with kept seats have an entry.
-    of: BTreeMap<Origin, OfOrigin>,
+/// What is kept of members without a connection, by a key of each: sessions with their seats, or
+/// members that may return.
+#[derive(Debug)]
+pub(super) struct Kept<K> {
+    /// Only origins with kept ones have an entry.
+    of: BTreeMap<Origin, OfOrigin<K>>,
     seats: usize,
     bytes: usize,
-    /// Seats freed before the end of the grace period.
+    /// Those freed before their time.
     freed: u64,
+    /// Whether there may be too many.
+    has_grown: bool,
 }
 
-#[derive(Debug, Default)]
-struct OfOrigin {
-    /// Their bytes, oldest first: by the end of the grace period.
-    seats: BTreeMap<(Instant, ConnectionId), usize>,
+#[derive(Debug)]
+struct OfOrigin<K> {
+    /// Their bytes, oldest first: by the end of their time.
+    seats: BTreeMap<(Instant, K), usize>,
     bytes: usize,
 }
 
-impl Kept {
+impl<K> Default for OfOrigin<K> {
+    fn default() -> Self {
+        OfOrigin { seats: BTreeMap::new(), bytes: 0 }
+    }
+}
+
+impl<K> Default for Kept<K> {
+    fn default() -> Self {
+        Kept { of: BTreeMap::new(), seats: 0, bytes: 0, freed: 0, has_grown: false }
+    }
+}
+
+impl<K: Copy + Ord> Kept<K> {
     /// Sets the bytes of a kept seat, which may be new.
-    fn set(&mut self, origin: Origin, seat: (Instant, ConnectionId), bytes: usize) {
+    pub(super) fn set(&mut self, origin: Origin, seat: (Instant, K), bytes: usize) {
+        self.has_grown = true;
         let of = self.of.entry(origin).or_default();
         let before = of.seats.insert(seat, bytes);
         self.seats += usize::from(before.is_none());
@@ -73,7 +89,7 @@ impl Kept {
         self.bytes = self.bytes + bytes - before;
     }
 
-    fn remove(&mut self, origin: Origin, seat: (Instant, ConnectionId)) {
+    pub(super) fn remove(&mut self, origin: Origin, seat: (Instant, K)) {
         let Some(of) = self.of.get_mut(&origin) else { return };
         if let Some(bytes) = of.seats.remove(&seat) {
             of.bytes -= bytes;
@@ -100,14 +116,24 @@ impl Kept {
         self.of.get(&origin).map_or(0, |of| of.bytes)
     }
 
+    /// Counts one that was freed before its time.
+    pub(super) fn free(&mut self) {
+        self.freed += 1;
+    }
+
+    /// Whether there may be more than before the last call.
+    pub(super) fn take_has_grown(&mut self) -> bool {
+        std::mem::take(&mut self.has_grown)
+    }
+
     /// Returns how many kept seats were freed because there were too many.
     pub(super) fn freed(&self) -> u64 {
         self.freed
     }
 
     /// Returns the oldest seat of an origin that is over a limit, or of the largest one if the total is.
-    fn surplus(&self, seats: KeptSeats, bytes: KeptSeats) -> Option<ConnectionId> {
-        let is_over = |origin: &Origin, of: &OfOrigin| {
+    pub(super) fn surplus(&self, seats: KeptSeats, bytes: KeptSeats) -> Option<K> {
+        let is_over = |origin: &Origin, of: &OfOrigin<K>| {
             *origin != Origin::LOCAL && (of.seats.len() > seats.origin || of.bytes > bytes.origin)
         };
         let greedy = self.of.iter().find(|(origin, of)| is_over(origin, of)).map(|(_, of)| of);
@@ -123,7 +149,7 @@ impl Kept {
             };
             most.map(|(_, of)| of)
         })?;
-        greedy.seats.keys().next().map(|(_, connection)| *connection)
+        greedy.seats.keys().next().map(|(_, key)| *key)
     }
 }
 
@@ -134,7 +160,6 @@ impl Hub {
         if let Some(Away { until, .. }) = &state.away {
             let bytes = SESSION_BYTES + state.session.held_bytes();
             self.kept.set(state.origin, (*until, connection), bytes);
-            self.kept_grew = true;
         }
     }
 
@@ -148,7 +173,7 @@ impl Hub {
     /// Frees kept seats until all limits hold. Must not be called while a room's outputs are being executed.
     /// Returns whether there was one too many.
     pub(super) fn trim_kept(&mut self, now: Instant) -> bool {
-        if !std::mem::take(&mut self.kept_grew) {
+        if !self.kept.take_has_grown() {
             return false;
         }
         let memory = self.config.memory;
@@ -160,7 +185,7 @@ impl Hub {
                 debug_assert!(false, "a seat that is counted as kept is kept");
                 return was_over;
             };
-            self.kept.freed += 1;
+            self.kept.free();
             self.forget(oldest, reason, now);
             was_over = true;
         }

@@ -1,8 +1,8 @@
 //! Limits the memory that room state takes: per room, per opening address, and in total (threat 45).
 //!
 //! The size of a room ([`Room::memory_bytes`](crate::room::Room::memory_bytes)) is counted again whenever it
-//! may have grown. Sessions whose seats are kept count for the address of their member, and have limits of their own
-//! (`kept.rs`). A room over its limit loses the member that made it grow, and ends if that does not help.
+//! may have grown. Sessions whose seats are kept, and members that may return, count for the address of
+//! their member, and have limits of their own (`kept.rs`). A room over its limit loses the member that made it grow, and ends if that does not help.
 //! If an address or the total is over its limit, the largest room of the largest address ends, so that small
 //! users do not pay for it. New rooms are refused before that point.
 
@@ -100,14 +100,23 @@ impl Hub {
     /// Checks whether there is memory for one more room of an address.
     pub(super) fn has_memory(&self, origin: Origin) -> Result<(), Rejection> {
         let (limits, ledger) = (&self.config.memory, &self.ledger);
-        if ledger.all + self.kept.bytes() > limits.all - limits.all / LEFT_SHARE {
+        if ledger.all + self.kept_bytes() > limits.all - limits.all / LEFT_SHARE {
             return Err(Rejection::Refused(Refusal::ServerFull));
         }
-        let of_origin = ledger.of(origin) + self.kept.bytes_of(origin);
+        let of_origin = ledger.of(origin) + self.kept_bytes_of(origin);
         if origin != Origin::LOCAL && of_origin > limits.origin - limits.origin / LEFT_SHARE {
             return Err(Rejection::RetryAfter(RetryAfter { after: RETRY_AFTER, detail: OF_ORIGIN.into() }));
         }
         Ok(())
+    }
+
+    /// Returns the memory of what is kept of members without a connection, in bytes.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.kept.bytes() + self.gone.bytes()
+    }
+
+    fn kept_bytes_of(&self, origin: Origin) -> usize {
+        self.kept.bytes_of(origin) + self.gone.bytes_of(origin)
     }
 
     /// Recounts a room that may have grown by a message of `from`, or else by what it stores for its members.
@@ -151,11 +160,11 @@ impl Hub {
     fn surplus(&self, grown: RoomId) -> Option<(RoomId, &'static str)> {
         let (limits, ledger) = (&self.config.memory, &self.ledger);
         let opener = self.rooms.get(&grown).map(|seated| seated.opener).filter(|it| *it != Origin::LOCAL);
-        let bytes_of = |origin| ledger.of(origin) + self.kept.bytes_of(origin);
+        let bytes_of = |origin| ledger.of(origin) + self.kept_bytes_of(origin);
         let greedy = opener.filter(|opener| bytes_of(*opener) > limits.origin);
         let (origin, reason) = match greedy {
             Some(origin) => (origin, OF_ORIGIN),
-            None if ledger.all + self.kept.bytes() > limits.all => {
+            None if ledger.all + self.kept_bytes() > limits.all => {
                 let most = ledger.of.iter().max_by_key(|(origin, bytes)| (**bytes, Reverse(**origin)));
                 (*most?.0, OF_ALL)
             }

@@ -4,11 +4,13 @@ mod admin;
 mod admission;
 mod cycle;
 mod events;
+mod gone;
 mod host_timeout;
 mod index;
 mod kept;
 mod memory;
 mod resume;
+mod returns;
 mod seated;
 mod seats;
 mod tokens;
@@ -26,6 +28,7 @@ use crate::room;
 use crate::shards::Shards;
 use core::net::SocketAddr;
 use cycle::Timer;
+use gone::{Loss, Place, Tokens};
 use host_timeout::Rhythm;
 use index::Index;
 use kept::Kept;
@@ -69,19 +72,22 @@ pub struct Config {
     pub flush_quantum: Duration,
     /// How long a disconnected or silent member's seat is kept for its return. Zero keeps no seats.
     pub grace: Duration,
+    /// How long the id and the player data of a lost member are remembered once its seat is free, for its return.
+    /// Its room remembers as many as it has seats. Zero remembers none.
+    pub remember: Duration,
     /// Whether it runs in the process of a host and ends with it. Its silence then means host loss.
     pub is_of_host: bool,
     /// The hubs of the same server.
     pub shards: Shards,
     /// Memory limits for the state of rooms, and for sessions without a connection.
     pub memory: StateMemory,
-    /// How many seats are kept for lost connections.
+    /// How many seats are kept for lost connections, and how many lost members are remembered.
     pub kept: KeptSeats,
 }
 
 impl Config {
     /// Returns the defaults: any game, 10,000 rooms, no dedicated rooms, no match logs, 192 KiB of state per
-    /// second, no recording, no flush delay, seats kept for 30 s, not in a host's process, the only hub of
+    /// second, no recording, no flush delay, seats kept for 30 s, lost members remembered for 10 minutes, not in a host's process, the only hub of
     /// its server, and the default limits.
     pub fn new(seed: [u8; 32]) -> Self {
         Config {
@@ -94,6 +100,7 @@ impl Config {
             record: false,
             flush_quantum: Duration::ZERO,
             grace: Duration::from_secs(30),
+            remember: Duration::from_secs(600),
             is_of_host: false,
             shards: Shards::alone(),
             memory: StateMemory::default(),
@@ -114,6 +121,8 @@ struct Connection {
     seat: Option<(RoomId, MemberId)>,
     /// How regularly packets arrive.
     rhythm: Rhythm,
+    /// Whether its client knows that a lost member may return.
+    returns: bool,
     /// The resume tokens of its session, while it can be resumed.
     family: Option<Family>,
     /// Set while it has no link: its session waits for another one, and its id only names that session.
@@ -170,9 +179,10 @@ pub struct Hub {
     next_room: u64,
     connections: FxHashMap<ConnectionId, Connection>,
     /// Those of them that have no link.
-    kept: Kept,
-    /// Whether these may be too many.
-    kept_grew: bool,
+    kept: Kept<ConnectionId>,
+    /// Members that were lost and may return, and the sessions that they had.
+    gone: Kept<Place>,
+    gone_sessions: FxHashMap<SessionId, Place>,
     /// Resumable sessions, by every id that each has had.
     sessions: FxHashMap<SessionId, ConnectionId>,
     /// Sessions that ended recently for a reason that their members may not know.
@@ -219,7 +229,8 @@ impl Hub {
             ledger: Ledger::default(),
             connections: FxHashMap::default(),
             kept: Kept::default(),
-            kept_grew: false,
+            gone: Kept::default(),
+            gone_sessions: FxHashMap::default(),
             sessions: FxHashMap::default(),
             ended: FxHashMap::default(),
             timers: BinaryHeap::new(),
@@ -249,6 +260,7 @@ impl Hub {
             observed: None,
             seat: None,
             rhythm: Rhythm::new(now),
+            returns: false,
             family: None,
             away: None,
             writable: true,
@@ -299,9 +311,13 @@ impl Hub {
 
     /// Handles a connection that was closed because its peer violated the protocol: its seat is not kept.
     pub fn handle_violation(&mut self, connection: ConnectionId, now: Instant) {
-        if self.linked(connection).is_some() {
-            self.forget(connection, LeaveReason::ConnectionLost, now);
+        let Some(state) = self.linked(connection) else { return };
+        if let Some(place) = state.seat {
+            self.save_undelivered(place.0, place.1, connection);
+            self.connections.entry(connection).and_modify(|state| state.seat = None);
+            self.vacate(place, LeaveReason::ConnectionLost, false, now);
         }
+        self.forget(connection, LeaveReason::ConnectionLost, now);
     }
 
     /// Handles a connection that broke or that its peer closed.
@@ -385,7 +401,7 @@ impl Hub {
         Stats {
             rooms: self.room_count(),
             connections: self.connection_count(),
-            state_bytes: self.ledger.bytes() + self.kept.bytes(),
+            state_bytes: self.ledger.bytes() + self.kept_bytes(),
             seats_freed_early: self.kept.freed(),
             rooms_ended_for_memory: self.ledger.ended(),
             ..self.stats
@@ -403,11 +419,13 @@ impl Hub {
         if let Some(family) = &state.family {
             self.drop_names(family);
         }
-        if let Some((room, member)) = state.seat {
-            if let Some(seated) = self.rooms.get_mut(&room) {
-                seated.save_undelivered(member, state.session.unacknowledged());
+        if let Some(place) = state.seat {
+            if let Some(seated) = self.rooms.get_mut(&place.0) {
+                seated.save_undelivered(place.1, state.session.unacknowledged());
             }
-            self.vacate(room, member, reason, now);
+            let (is_shown, returns) = (state.session.has_heard_peer(), state.returns);
+            let tokens = state.family.map(|family| Tokens { family, is_shown, returns });
+            self.lose(place, reason, Loss { origin: state.origin, tokens }, now);
         }
     }
 
@@ -423,13 +441,15 @@ impl Hub {
                 Event::Lost(delivery_id) => self.fate(seat, delivery_id.0, false, now),
                 Event::Closed(reason) => {
                     (state.seat, state.over) = (None, reason.as_str());
+                    let origin = state.origin;
                     self.close_family(connection, &reason, now);
                     if let Some((room, member)) = seat {
                         self.save_undelivered(room, member, connection);
                         if self.ends_room(room, member, &reason) {
                             self.tell(room, room::Input::End { reason: reason.clone() }, now);
                         }
-                        self.vacate(room, member, seats::leave_reason_of_member(&reason), now);
+                        let (place, loss) = ((room, member), Loss { origin, tokens: None });
+                        self.lose(place, seats::leave_reason_of_member(&reason), loss, now);
                     }
                 }
                 Event::Resume(resume) => self.resume(connection, resume, now),

@@ -11,6 +11,7 @@ use parlor_proto::wire::handshake::{Hello, Refusal, Resume, ResumeRefusal, Resum
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomId, SessionId, channel, limits};
 use rand_chacha::rand_core::Rng;
 use std::cmp::Reverse;
+use std::time::Duration;
 
 /// A session without a connection.
 #[derive(Debug)]
@@ -28,14 +29,14 @@ pub(super) struct Ended {
 }
 
 /// Why a session cannot be resumed.
-enum Denied {
+pub(super) enum Denied {
     Rejected(Rejection),
     /// It ended meanwhile.
     Over(CloseReason),
 }
 
 impl Denied {
-    fn resume(why: ResumeRefusal) -> Self {
+    pub(super) fn resume(why: ResumeRefusal) -> Self {
         Refusal::Resume { why }.into()
     }
 }
@@ -52,8 +53,9 @@ impl Hub {
         &mut self,
         connection: ConnectionId,
         session: SessionId,
+        grace: Duration,
     ) -> Option<ResumeToken> {
-        if self.config.grace.is_zero() {
+        if grace.is_zero() {
             return None;
         }
         let token = self.draw_token();
@@ -64,40 +66,45 @@ impl Hub {
         Some(token)
     }
 
-    fn draw_token(&mut self) -> ResumeToken {
+    pub(super) fn draw_token(&mut self) -> ResumeToken {
         let mut token = [0; 32];
         self.tokens.fill_bytes(&mut token);
         ResumeToken(token)
     }
 
-    /// Keeps the seat of a lost connection's session, if it can be resumed. Returns whether it does.
+    /// Keeps the seat of a lost connection's session, if it can be resumed and its room keeps seats. Returns whether
+    /// it does.
     pub(super) fn keep(&mut self, connection: ConnectionId, reason: LeaveReason, now: Instant) -> bool {
-        let until = now + self.config.grace;
         let Some(state) = self.connections.get_mut(&connection) else { return false };
         let Some((room, member)) = state.seat.filter(|_| state.family.is_some() && state.session.is_open())
         else {
             return false;
         };
+        let Some(seated) = self.rooms.get(&room) else { return false };
+        let (code, grace) = (seated.room.setup().code, seated.room.grace(self.config.grace));
+        if grace.is_zero() {
+            return false;
+        }
+        let until = now + grace;
         state.session.detach();
         state.away = Some(Away { until, reason: reason.clone() });
         self.timers.push(Reverse((until, Timer::Grace(connection))));
-        let code = self.rooms.get(&room).map(|seated| seated.room.setup().code);
-        if let Some(code) = code {
-            self.outputs.push_back(Output::Event(HubEvent::Away { code, member, reason }));
-        }
+        let away = HubEvent::Away { code, member, reason: reason.clone() };
+        self.outputs.push_back(Output::Event(away));
         self.drain_events(connection, now);
         self.tell_untaken(room, member, now);
-        self.tell(room, room::Input::Away { member }, now);
+        self.tell(room, room::Input::Away { member, reason }, now);
         self.weigh_kept(connection);
         true
     }
 
     /// Handles a session that timed out and released its connection.
     pub(super) fn silent(&mut self, connection: ConnectionId, now: Instant) {
-        if self.keep(connection, LeaveReason::TimedOut, now) {
-            let reason = CloseReason::TimedOut.as_str();
-            self.outputs.push_back(Output::Close { connection, reason });
+        if !self.keep(connection, LeaveReason::TimedOut, now) {
+            self.forget(connection, LeaveReason::TimedOut, now);
         }
+        let reason = CloseReason::TimedOut.as_str();
+        self.outputs.push_back(Output::Close { connection, reason });
     }
 
     /// Frees a kept seat whose grace period is over.
@@ -165,6 +172,10 @@ impl Hub {
         resume: &Resume,
         now: Instant,
     ) -> Result<ConnectionId, Denied> {
+        if let Some(place) = self.gone_with(resume.session) {
+            self.prove_gone(connection, place, resume, now)?;
+            return Err(self.grace_is_over(place));
+        }
         let gone = || Denied::resume(ResumeRefusal::Gone);
         let older = self.sessions.get(&resume.session).copied();
         let found = older.and_then(|older| Some((older, self.connections.get(&older)?)));
@@ -184,12 +195,15 @@ impl Hub {
         match (verdict, found.map(|(older, _)| older)) {
             (Verdict::Good, Some(older)) => return Ok(older),
             (Verdict::Reused, Some(older)) => self.revoke(older, now),
-            _ => {
-                let origin = self.connections.get(&connection).map(|state| state.origin);
-                origin.into_iter().for_each(|origin| self.guessed_a_resume_token(origin, now));
-            }
+            _ => self.charge_wrong_token(connection, now),
         }
         Err(Denied::resume(ResumeRefusal::Token))
+    }
+
+    /// Charges a wrong resume token to the place that it came from.
+    pub(super) fn charge_wrong_token(&mut self, connection: ConnectionId, now: Instant) {
+        let origin = self.connections.get(&connection).map(|state| state.origin);
+        origin.into_iter().for_each(|origin| self.guessed_a_resume_token(origin, now));
     }
 
     /// Charges a wrong resume token. An exhausted budget refuses no resume: 32 bytes cannot be guessed, and a
@@ -223,7 +237,7 @@ impl Hub {
             return;
         }
         let next = self.draw_token();
-        let Some((room, member, mut session)) = self.take_over(connection, older, used, &next) else {
+        let Some((room, member, mut session)) = self.take_over(connection, older, Some(used), &next) else {
             return;
         };
         let Some(state) = self.connections.get_mut(&connection) else { return };
@@ -252,7 +266,7 @@ impl Hub {
         &mut self,
         connection: ConnectionId,
         older: ConnectionId,
-        used: &ResumeToken,
+        used: Option<&ResumeToken>,
         next: &ResumeToken,
     ) -> Option<(RoomId, MemberId, Session)> {
         let state = self.connections.remove(&older)?;
@@ -262,7 +276,9 @@ impl Hub {
         }
         let (room, member) = state.seat.expect("a session that can be resumed has a seat");
         let mut family = state.family.expect("a session that can be resumed has tokens");
-        family.rotate(used, next);
+        if let Some(used) = used {
+            family.rotate(used, next);
+        }
         family.sessions().for_each(|session| {
             self.sessions.insert(session, connection);
         });
@@ -271,6 +287,7 @@ impl Hub {
         }
         let newer = self.connections.get_mut(&connection)?;
         newer.key = newer.key.or(state.key);
+        newer.returns |= state.returns;
         (newer.seat, newer.family, newer.lagged) = (Some((room, member)), Some(family), state.lagged);
         Some((room, member, state.session))
     }
@@ -280,23 +297,23 @@ impl Hub {
         if let Some(state) = self.connections.get_mut(&connection) {
             state.key = hello.key;
         }
-        match self.reseat(connection, hello, resume, now) {
-            Ok(None) => {}
-            Ok(Some((welcome, older, next))) => {
-                self.begin_anew(connection, older, resume, welcome, next, now)
-            }
-            Err(denied) => self.deny(connection, denied, now),
+        let answered = match self.gone_with(resume.session) {
+            Some(place) => self.return_by_token(connection, hello, resume, place, now),
+            None => self.reseat(connection, hello, resume, now),
+        };
+        if let Err(denied) = answered {
+            self.deny(connection, denied, now);
         }
     }
 
-    /// Returns the welcome, the seat's old connection and the next token; `None` if the client has left.
+    /// Gives a restarted process its old seat.
     fn reseat(
         &mut self,
         connection: ConnectionId,
         hello: &Hello,
         resume: &Resume,
         now: Instant,
-    ) -> Result<Option<(Welcome, ConnectionId, ResumeToken)>, Denied> {
+    ) -> Result<(), Denied> {
         let version = self.understand(hello)?;
         let older = self.claim(connection, resume, now)?;
         let gone = || Denied::resume(ResumeRefusal::Gone);
@@ -308,35 +325,41 @@ impl Hub {
             return Err(gone());
         }
         super::admission::fits(&seated.room, hello)?;
-        let state = self.connections.get(&connection).filter(|state| state.session.is_deciding());
-        Ok(state.map(|_| {
+        if self.connections.get(&connection).is_some_and(|state| state.session.is_deciding()) {
             let welcome = super::admission::welcome(&self.config, &seated.room, hello, version, session, now);
-            // The count includes its own seat.
-            let members = welcome.members - 1;
-            let welcome = Welcome { member: seat.1, resume: Some(next), members, ..welcome };
-            (welcome, older, next)
-        }))
+            let welcome = welcome_to(seat.1, welcome, next);
+            self.begin_anew(connection, older, Some(&resume.token), welcome, next, now);
+        }
+        Ok(())
     }
 
-    fn begin_anew(
+    /// Begins a new session in a seat whose process is gone. `used` is the token that proved whose it is; without one
+    /// its user did, and the older tokens are void.
+    pub(super) fn begin_anew(
         &mut self,
         connection: ConnectionId,
         older: ConnectionId,
-        resume: &Resume,
+        used: Option<&ResumeToken>,
         welcome: Welcome,
         next: ResumeToken,
         now: Instant,
     ) {
-        let Some((room, member, mut session)) = self.take_over(connection, older, &resume.token, &next)
-        else {
+        let Some((room, member, mut session)) = self.take_over(connection, older, used, &next) else {
             return;
         };
         let missed = session.take_unacknowledged();
         let Some(state) = self.connections.get_mut(&connection) else { return };
-        if let Some(family) = &mut state.family
-            && let Some(forgotten) = family.renamed(welcome.session)
-        {
-            self.sessions.remove(&forgotten);
+        if let Some(family) = &mut state.family {
+            let forgotten: Vec<SessionId> = match used {
+                Some(_) => family.renamed(welcome.session).into_iter().collect(),
+                None => {
+                    let anew = Family::new(welcome.session, &next);
+                    std::mem::replace(family, anew).sessions().collect()
+                }
+            };
+            for session in forgotten {
+                self.sessions.remove(&session);
+            }
         }
         self.sessions.insert(welcome.session, connection);
         let link = state.link;
@@ -352,6 +375,11 @@ impl Hub {
         }
         self.told_back(room, member, connection, true);
     }
+}
+
+/// Returns the welcome to a seat that is taken already: the count of members includes it.
+pub(super) fn welcome_to(member: MemberId, welcome: Welcome, next: ResumeToken) -> Welcome {
+    Welcome { member, resume: Some(next), members: welcome.members - 1, ..welcome }
 }
 
 /// Whether a message from before a greeting is still useful after it: greetings list all members.

@@ -1,5 +1,6 @@
 //! A room of a hub, and what the hub keeps beside it.
 
+use super::gone::Gone;
 use crate::admission_policy::Origin;
 use crate::room::Room;
 use parlor_proto::session::Outgoing;
@@ -13,6 +14,8 @@ pub(super) struct Seated {
     pub(super) connections: BTreeMap<MemberId, ConnectionId>,
     /// The users of members whose token named one.
     pub(super) users: BTreeMap<MemberId, Box<str>>,
+    /// Members that were lost and may return.
+    pub(super) gone: BTreeMap<MemberId, Gone>,
     /// Unacknowledged messages for the authority from ended sessions, with their numbers there.
     pub(super) undelivered: Vec<(u64, Outgoing)>,
     /// Its members' connections that may have packets to send; they are packed with the room's next flush.
@@ -37,6 +40,7 @@ impl Seated {
             room,
             connections: BTreeMap::new(),
             users: BTreeMap::new(),
+            gone: BTreeMap::new(),
             undelivered: Vec::new(),
             touched: Vec::new(),
             flush_at: None,

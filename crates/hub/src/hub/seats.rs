@@ -1,5 +1,6 @@
 //! Connects sessions and rooms: passes session messages to rooms and executes rooms' outputs.
 
+use super::gone::Place;
 use super::{Hub, HubEvent, Output};
 use crate::room::{self, Setup};
 use parlor_proto::session::{Message, Outgoing, SendError};
@@ -31,7 +32,14 @@ impl Hub {
         }
     }
 
-    pub(super) fn vacate(&mut self, room: RoomId, member: MemberId, reason: LeaveReason, now: Instant) {
+    /// Frees a seat. The room forgets its member, unless it `is_remembered` because it may return.
+    pub(super) fn vacate(
+        &mut self,
+        (room, member): Place,
+        reason: LeaveReason,
+        is_remembered: bool,
+        now: Instant,
+    ) {
         if let Some(seated) = self.rooms.get_mut(&room) {
             let code = seated.room.setup().code;
             if self.index.left(seated, member).is_some() {
@@ -40,7 +48,11 @@ impl Hub {
             }
         }
         self.tell_untaken(room, member, now);
-        self.tell(room, room::Input::Leave { member, reason }, now);
+        let left = match is_remembered {
+            true => room::Input::Lost { member, reason },
+            false => room::Input::Leave { member, reason },
+        };
+        self.tell(room, left, now);
     }
 
     /// Passes an input to a room and executes its outputs. A misbehaving member is removed after that: a room
@@ -113,6 +125,15 @@ impl Hub {
                         self.remove(connection, reason, now);
                     }
                 }
+                room::Output::Forgotten { member } => drop(self.take_gone((id, member))),
+                room::Output::Terms { by } => {
+                    let (presence, connection) = (seated.room.presence(), seated.connections.get(&by));
+                    let keep_alive = super::host_timeout::keep_alive_ms(&seated.room);
+                    if let Some(state) = connection.and_then(|it| self.connections.get_mut(it)) {
+                        let limits = super::admission::limits(&self.config, presence, keep_alive);
+                        state.session.set_terms(limits.keep_alive_ms, limits.silence_ms);
+                    }
+                }
                 room::Output::Ended { reason } => self.end(id, reason),
             }
         }
@@ -157,6 +178,7 @@ impl Hub {
     pub(super) fn end(&mut self, id: RoomId, reason: CloseReason) {
         let Some(mut seated) = self.rooms.remove(&id) else { return };
         self.index.ended(&mut seated);
+        self.end_gone(id, &mut seated);
         self.uncount(&seated);
         self.touched.extend(seated.touched);
         let setup = seated.room.setup();

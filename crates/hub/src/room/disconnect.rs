@@ -3,13 +3,17 @@
 //! They stay members, but get no messages that would be outdated later. The others see them as disconnected.
 
 use super::Room;
-use parlor_proto::wire::control::{Presence, ToMember};
+use parlor_proto::wire::control::{LeaveReason, Presence, ToMember};
 use parlor_proto::{Instant, LinkKind, MemberId};
 
 impl Room {
-    /// Marks a member as disconnected.
-    pub(super) fn away(&mut self, member: MemberId) {
+    /// Marks a member as disconnected, and tells the others why.
+    pub(super) fn away(&mut self, member: MemberId, reason: LeaveReason, now: Instant) {
+        let told = self.seers_of(member);
+        self.control(told, &ToMember::Away { member, reason });
         self.connected(member, false);
+        // At once: it may be back before the next flush, and that is news only after this.
+        self.flush_presence(now);
         self.state.away(member);
         self.forget_path(member);
         self.replicas.writable(member, false);

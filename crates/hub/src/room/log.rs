@@ -23,7 +23,7 @@ use parlor_proto::{
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
 /// An input is one message plus a small overhead.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
@@ -204,18 +204,17 @@ fn kind(input: &Input) -> u8 {
         Input::Path { .. } => 17,
         Input::Reachable { .. } => 18,
         Input::Untaken { .. } => 19,
+        Input::Lost { .. } => 11,
+        Input::Returned { .. } => 12,
+        Input::Forget { .. } => 13,
     }
 }
 
 fn write_input(input: &Input, out: &mut Vec<u8>) {
     out.put_u8(kind(input));
     match input {
-        Input::Join { name, user, link } => {
-            out.put_str(name);
-            out.put_option(user.as_deref(), |out, user| out.put_str(user));
-            out.put_u8(link.to_wire());
-        }
-        Input::Leave { member, reason } => {
+        Input::Join { name, user, link } => write_joined(out, name, user.as_deref(), *link),
+        Input::Leave { member, reason } | Input::Lost { member, reason } | Input::Away { member, reason } => {
             out.put_varint(member.0.into());
             reason.write(out);
         }
@@ -244,7 +243,11 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             out.put_varint(member.0.into());
             out.put_varint((*bytes_per_second).into());
         }
-        Input::Away { member } => out.put_varint(member.0.into()),
+        Input::Forget { member } => out.put_varint(member.0.into()),
+        Input::Returned { member, name, user, link } => {
+            out.put_varint(member.0.into());
+            write_joined(out, name, user.as_deref(), *link);
+        }
         Input::Back { member, link } | Input::Restarted { member, link } => {
             out.put_varint(member.0.into());
             out.put_u8(link.to_wire());
@@ -264,14 +267,25 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
     }
 }
 
+fn write_joined(out: &mut Vec<u8>, name: &str, user: Option<&str>, link: LinkKind) {
+    out.put_str(name);
+    out.put_option(user, |out, user| out.put_str(user));
+    out.put_u8(link.to_wire());
+}
+
+fn read_joined(body: &mut Reader) -> Result<(String, Option<String>, LinkKind), ReadError> {
+    let name = body.str_max("name", limits::NAME_BYTES_MAX)?;
+    let user = body.option("user", |body| body.str_max("user", limits::USER_BYTES_MAX))?;
+    Ok((name, user, LinkKind::from_wire(body.u8()?)?))
+}
+
 fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
     let member = |body: &mut Reader| body.varint_u32("member").map(MemberId);
     Ok(match body.u8()? {
-        0 => Input::Join {
-            name: body.str_max("name", limits::NAME_BYTES_MAX)?,
-            user: body.option("user", |body| body.str_max("user", limits::USER_BYTES_MAX))?,
-            link: LinkKind::from_wire(body.u8()?)?,
-        },
+        0 => {
+            let (name, user, link) = read_joined(body)?;
+            Input::Join { name, user, link }
+        }
         1 => Input::Leave { member: member(body)?, reason: LeaveReason::read(body)? },
         2 => Input::Message {
             from: member(body)?,
@@ -295,7 +309,14 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
             member: member(body)?,
             bytes_per_second: body.varint_u32("bytes per second of a path")?,
         },
-        8 => Input::Away { member: member(body)? },
+        8 => Input::Away { member: member(body)?, reason: LeaveReason::read(body)? },
+        11 => Input::Lost { member: member(body)?, reason: LeaveReason::read(body)? },
+        12 => {
+            let member = member(body)?;
+            let (name, user, link) = read_joined(body)?;
+            Input::Returned { member, name, user, link }
+        }
+        13 => Input::Forget { member: member(body)? },
         9 => Input::Back { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
         10 => Input::Restarted { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
         6 => Input::End { reason: CloseReason::read(body)? },

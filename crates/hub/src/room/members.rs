@@ -1,6 +1,7 @@
 //! The members of a room, their presence and their player data.
 
 use super::Room;
+use super::pasts::data_memory;
 use super::relay::Held;
 use bytes::Bytes;
 use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
@@ -35,7 +36,7 @@ pub(super) struct Member {
     told: Presence,
 }
 
-/// The members of a room. Ids count up and are never reused.
+/// The members of a room. Ids count up, and each is one member's, which may return.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     seated: BTreeMap<MemberId, Member>,
@@ -66,10 +67,23 @@ impl Members {
     pub(super) fn seat(&mut self, name: String, user: Option<String>, link: LinkKind) -> MemberId {
         let id = self.next_id();
         self.next += 1;
-        let presence = Presence { member: id, connected: true, slow: false, rtt_ms: None };
-        let info = MemberInfo { id, name, user, link, presence, data: Vec::new() };
-        self.seated.insert(id, Member { info, told: presence });
+        self.reseat(id, name, user, link, Vec::new());
         id
+    }
+
+    /// Seats a member that had this id before.
+    pub(super) fn reseat(
+        &mut self,
+        id: MemberId,
+        name: String,
+        user: Option<String>,
+        link: LinkKind,
+        data: Vec<(String, Bytes)>,
+    ) {
+        let presence = Presence { member: id, connected: true, slow: false, rtt_ms: None };
+        self.data_bytes += data_memory(&data);
+        let info = MemberInfo { id, name, user, link, presence, data };
+        self.seated.insert(id, Member { info, told: presence });
     }
 
     pub(super) fn get(&self, id: MemberId) -> Option<&Member> {
@@ -139,14 +153,6 @@ fn is_news(told: Presence, now: Presence) -> bool {
             (Some(told), Some(now)) => told.abs_diff(now) >= 5.max(told / 5),
             _ => false,
         }
-}
-
-/// What an entry of player data takes beside its key and value: both handles, and what the allocator adds.
-const DATA_ENTRY_BYTES: usize = 160;
-
-/// Returns the memory of one member's player data, in bytes.
-fn data_memory(data: &[(String, Bytes)]) -> usize {
-    data.iter().map(|(key, value)| key.len() + value.len() + DATA_ENTRY_BYTES).sum()
 }
 
 /// Sets or removes an entry. Returns whether anything changed.
@@ -251,6 +257,7 @@ impl Room {
                 self.path_up(from, id);
                 Ok(())
             }
+            Some(ToHub::Terms(terms)) => self.terms_from(from, terms),
             Some(ToHub::PathDown { id, was_up }) => {
                 self.path_down(from, id, was_up);
                 Ok(())
@@ -308,7 +315,7 @@ impl Room {
             return Err(PeerMisbehaved::Malformed { what: "a kick of oneself", error });
         }
         if self.members.get(member).is_none() {
-            self.counters.unreachable += 1;
+            self.kick_absent(member);
             return Ok(());
         }
         self.leave(member, LeaveReason::Kicked { reason: reason.clone() });

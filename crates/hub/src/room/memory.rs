@@ -15,7 +15,7 @@ impl Room {
     pub fn memory_bytes(&self) -> usize {
         let schema = self.setup.settings.schema.len() * SCHEMA_TIMES;
         let members = self.members.len() * MEMBER_BYTES;
-        let members = members + self.members.data_bytes();
+        let members = members + self.members.data_bytes() + self.pasts.bytes();
         ROOM_BYTES + schema + members + self.state.memory_bytes() + self.replicas.memory_bytes()
     }
 

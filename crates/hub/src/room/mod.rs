@@ -7,35 +7,40 @@
 mod actions;
 mod budget;
 mod disconnect;
+mod input;
 pub mod log;
 mod matches;
 mod members;
 mod memory;
 mod migration;
+mod pasts;
 mod paths;
 mod primary;
 mod relay;
 mod replicas;
+mod returns;
 mod setup;
 mod state;
+mod terms;
 mod view;
 
+pub use input::Input;
 pub use matches::KeptEntry;
 pub use members::MemberSummary;
 pub use migration::for_authority;
 pub use setup::{Setup, SetupError};
 
 use budget::Budgets;
-use core::net::SocketAddr;
 use matches::Keeping;
 use members::Members;
 use parlor_proto::session::{DeliveryId, Outgoing};
-use parlor_proto::wire::control::{LeaveReason, Presence, ToMember};
+use parlor_proto::wire::control::{LeaveReason, Presence, RoomTerms, ToMember};
 use parlor_proto::wire::handshake::{Authority, RoomKind};
 use parlor_proto::{
     ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, Tick, channel,
 };
 use parlor_sync::world::World;
+use pasts::Pasts;
 use paths::Paths;
 use primary::Primary;
 use relay::Queues;
@@ -46,112 +51,6 @@ use std::sync::Arc;
 use view::View;
 
 use bytes::Bytes;
-
-/// An input of a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
-    /// A client takes the seat [`Room::next_member`].
-    Join {
-        /// Its display name.
-        name: String,
-        /// The user of its token: at most [`USER_BYTES_MAX`](parlor_proto::limits::USER_BYTES_MAX) bytes.
-        user: Option<String>,
-        /// The kind of link.
-        link: LinkKind,
-    },
-    /// A member's session ended.
-    Leave {
-        /// The member.
-        member: MemberId,
-        /// The reason.
-        reason: LeaveReason,
-    },
-    /// A member sent a message.
-    Message {
-        /// The sender.
-        from: MemberId,
-        /// The channel.
-        channel: ChannelId,
-        /// The key, if the channel is sequenced.
-        key: u32,
-        /// The message's bytes.
-        payload: Bytes,
-        /// The room's epoch as the sender knew it.
-        epoch: Epoch,
-    },
-    /// A state update was delivered or lost.
-    Fate {
-        /// Its receiver.
-        member: MemberId,
-        /// Its delivery id.
-        delivery_id: u64,
-        /// Whether it arrived.
-        delivered: bool,
-    },
-    /// A member's connection became writable or blocked. After a block only the newest state is sent.
-    Writable {
-        /// The member.
-        member: MemberId,
-        /// Whether it is writable.
-        writable: bool,
-    },
-    /// The measured capacity of a member's path: no more state than that is sent to it.
-    Path {
-        /// The member.
-        member: MemberId,
-        /// The capacity, including all overhead.
-        bytes_per_second: u32,
-    },
-    /// A member's connection is lost; its seat is kept.
-    Away {
-        /// The member.
-        member: MemberId,
-    },
-    /// A member's connection is back, or was replaced.
-    Back {
-        /// The member.
-        member: MemberId,
-        /// The kind of link.
-        link: LinkKind,
-    },
-    /// A member's process restarted and resumed its seat.
-    Restarted {
-        /// The member.
-        member: MemberId,
-        /// The kind of link.
-        link: LinkKind,
-    },
-    /// What the hub measured of a member.
-    Measured(Presence),
-    /// A member wants direct paths to other members, or its observed address changed.
-    Reachable {
-        /// The member.
-        member: MemberId,
-        /// The SHA-256 of the certificate that it shows on them.
-        key: [u8; 32],
-        /// Its observed address, if others may reach it there.
-        observed: Option<SocketAddr>,
-        /// The hub's seed for its path ids. Only the first one counts.
-        seed: u64,
-    },
-    /// The authority may have processed unacknowledged reliable messages up to this number.
-    Untaken {
-        /// The highest such number in its session.
-        number: u64,
-    },
-    /// The host timeout expired.
-    HostSilent {
-        /// The members that were heard meanwhile.
-        heard: Vec<MemberId>,
-    },
-    /// All pending input was handled: send what is due.
-    Flush,
-    /// The server ends the room.
-    End {
-        /// The reason.
-        reason: CloseReason,
-    },
-}
 
 /// An action for the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,6 +82,16 @@ pub enum Output {
         member: MemberId,
         /// The reason.
         reason: CloseReason,
+    },
+    /// A member that was lost shall not return: the room has forgotten it already.
+    Forgotten {
+        /// The member.
+        member: MemberId,
+    },
+    /// A member set the room's [terms](Room::terms): its own session has them at once.
+    Terms {
+        /// The member.
+        by: MemberId,
     },
     /// The room is over; all its members were removed.
     Ended {
@@ -216,6 +125,8 @@ pub struct Room {
     /// The highest number of a message that the authority may have processed without acknowledging it.
     untaken: Option<u64>,
     members: Members,
+    pasts: Pasts,
+    terms: RoomTerms,
     /// Receives the messages addressed to the primary.
     primary: Primary,
     state: State,
@@ -292,6 +203,8 @@ impl Room {
             former: BTreeMap::new(),
             untaken: None,
             members: Members::default(),
+            pasts: Pasts::default(),
+            terms: RoomTerms::default(),
             primary: Primary::new(),
             paths: Paths::default(),
             budgets: Budgets::new(rate, bytes_per_second, setup.opened),
@@ -370,9 +283,14 @@ impl Room {
         self.setup.settings.kind != RoomKind::Dedicated || self.authority != Authority::Member(member)
     }
 
-    /// Whether a seat is free.
+    /// Whether a seat is free for a new member.
     pub fn has_seat(&self) -> bool {
-        self.members.len() < usize::from(self.members_max()) && self.members.can_seat()
+        self.has_free_seat() && self.members.can_seat()
+    }
+
+    /// Whether a seat is free for a member that returns.
+    pub fn has_free_seat(&self) -> bool {
+        self.members.len() < usize::from(self.members_max())
     }
 
     /// Whether it has ended.
@@ -423,7 +341,10 @@ impl Room {
                 self.state.path(member, Some(bytes_per_second));
                 self.budgets.set_path(member, Some(bytes_per_second));
             }
-            Input::Away { member } => self.away(member),
+            Input::Lost { member, reason } => self.lost(member, reason),
+            Input::Returned { member, name, user, link } => self.returned(member, name, user, link, now),
+            Input::Forget { member } => drop(self.forget(member)),
+            Input::Away { member, reason } => self.away(member, reason, now),
             Input::Back { member, link } => self.back(member, link),
             Input::Restarted { member, link } => self.restarted(member, link, now),
             Input::Reachable { member, key, observed, seed } => self.reachable(member, key, observed, seed),
@@ -443,6 +364,11 @@ impl Room {
 
     fn join(&mut self, name: String, user: Option<String>, link: LinkKind, now: Instant) {
         let newcomer = self.members.seat(name, user, link);
+        self.seated(newcomer, now);
+    }
+
+    /// Announces a member that has just taken its seat.
+    fn seated(&mut self, newcomer: MemberId, now: Instant) {
         if self.authority.member().is_some_and(|authority| authority != newcomer) {
             self.state.add(newcomer);
         }

@@ -25,6 +25,9 @@ pub(super) struct Replicas {
     first: usize,
     /// Blocked members: they get the newest state when they unblock.
     blocked: BTreeSet<MemberId>,
+    /// The first packet number of streams of members that were lost: late fates of their earlier streams, and what
+    /// receivers remember of those, must not be mistaken for the new ones.
+    first_numbers: BTreeMap<MemberId, u64>,
     /// Bytes of memory of all sources.
     bytes: usize,
 }
@@ -36,6 +39,8 @@ struct Source {
     schema: Bytes,
     form: Form,
     replica: Replica,
+    /// The number of the first packet to each receiver.
+    first_number: u64,
     position: Option<[f64; 3]>,
     receivers: BTreeMap<MemberId, Receiver>,
     encodings: Encodings,
@@ -52,6 +57,8 @@ struct Source {
 struct Receiver {
     publisher: Publisher,
     introduction: Introduction,
+    /// The number of its next packet.
+    next: u64,
     /// The earliest time of its next update.
     not_before: Instant,
 }
@@ -64,7 +71,15 @@ const _: () = assert!(BYTES_PER_SECOND as usize <= limits::OWN_STATE_BYTES_PER_S
 
 impl Replicas {
     pub(super) fn new(rate: TickRate, radius: Option<f64>) -> Self {
-        Replicas { sources: BTreeMap::new(), rate, radius, first: 0, blocked: BTreeSet::new(), bytes: 0 }
+        Replicas {
+            sources: BTreeMap::new(),
+            rate,
+            radius,
+            first: 0,
+            blocked: BTreeSet::new(),
+            first_numbers: BTreeMap::new(),
+            bytes: 0,
+        }
     }
 
     /// Adds a receiver.
@@ -90,12 +105,32 @@ impl Replicas {
     }
 
     pub(super) fn remove(&mut self, member: MemberId) {
+        self.first_numbers.remove(&member);
         self.sources.remove(&member);
         self.blocked.remove(&member);
         self.sources.values_mut().for_each(|source| {
             source.receivers.remove(&member);
         });
         self.count();
+    }
+
+    /// Returns the number from which on a stream of a member has no packet yet.
+    pub(super) fn next_number(&self, member: MemberId) -> u64 {
+        let known = self.first_numbers.get(&member).copied().unwrap_or(0);
+        let receivers = self.sources.get(&member).into_iter().flat_map(|source| source.receivers.values());
+        receivers.map(|receiver| receiver.next).fold(known, u64::max)
+    }
+
+    /// Sets the first packet number of a member's next stream.
+    pub(super) fn number_from(&mut self, member: MemberId, first: u64) {
+        if first > 0 {
+            self.first_numbers.insert(member, first);
+        }
+    }
+
+    /// Forgets a member that does not return.
+    pub(super) fn forget(&mut self, member: MemberId) {
+        self.first_numbers.remove(&member);
     }
 
     /// Resets a member whose process restarted: it has no state of others, and its own stream starts anew.
@@ -146,7 +181,8 @@ impl Replicas {
         let source = match (self.sources.get_mut(&from), state.schema) {
             (None, None) => return Err(bad("its first packet does not say what it is made of")),
             (None, Some(schema)) => {
-                let mut source = Source::new(schema, self.rate)?;
+                let first_number = self.first_numbers.get(&from).copied().unwrap_or(0);
+                let mut source = Source::new(schema, self.rate, first_number)?;
                 others.for_each(|member| source.add(member));
                 self.sources.entry(from).or_insert(source)
             }
@@ -209,13 +245,14 @@ impl Replicas {
 }
 
 impl Source {
-    fn new(schema: Bytes, rate: TickRate) -> Result<Self, PeerMisbehaved> {
+    fn new(schema: Bytes, rate: TickRate, first_number: u64) -> Result<Self, PeerMisbehaved> {
         let decoded = Schema::decode(schema.clone()).map_err(|error| bad(&error.to_string()))?;
         let form = Form::new(Arc::new(decoded)).map_err(|error| bad(&error.to_string()))?;
         Ok(Source {
             schema: Bytes::copy_from_slice(&schema),
             replica: Replica::of_everything(Arc::clone(form.schema()), rate),
             form,
+            first_number,
             position: None,
             receivers: BTreeMap::new(),
             encodings: Encodings::default(),
@@ -227,9 +264,10 @@ impl Source {
 
     fn add(&mut self, member: MemberId) {
         let config = PublisherConfig::new(BYTES_PER_SECOND);
-        let publisher = Publisher::new(Viewer::Member(member), config);
+        let publisher = Publisher::new(Viewer::Member(member), config).numbered_from(self.first_number);
         let introduction = Introduction::new(self.schema.clone());
-        let receiver = Receiver { publisher, introduction, not_before: Instant::ZERO };
+        let next = self.first_number;
+        let receiver = Receiver { publisher, introduction, next, not_before: Instant::ZERO };
         self.receivers.insert(member, receiver);
         self.due = true;
     }
@@ -285,6 +323,7 @@ impl Source {
         while let Some((packet, sent)) =
             receiver.publisher.poll(self.replica.world(), &mut self.encodings, now)
         {
+            receiver.next = sent.0 + 1;
             let state = receiver.introduction.wrap(packet, sent);
             let payload = StateOf { source: id, state }.encode();
             bytes += payload.len();

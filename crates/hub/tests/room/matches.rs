@@ -107,7 +107,7 @@ fn whoever_opened_it_may_leave_and_it_ends_with_its_last_member() {
     tell(&mut room, leave(0));
     assert!(!room.has_ended());
     // A kept seat counts.
-    tell(&mut room, Input::Away { member: MemberId(1) });
+    tell(&mut room, Input::Away { member: MemberId(1), reason: LeaveReason::TimedOut });
     assert!(!room.has_ended());
     let outputs = tell(&mut room, leave(1));
     assert_eq!(outputs.last(), Some(&Output::Ended { reason: CloseReason::Left }));

@@ -133,7 +133,7 @@ fn act(room: &mut Room, model: &mut Model, rng: &mut ChaCha8Rng) {
             if whom == model.authority {
                 model.succeed(|_| true);
             }
-            Input::Away { member }
+            Input::Away { member, reason: LeaveReason::TimedOut }
         }
         4 if !model.members[&whom] => {
             model.members.insert(whom, true);

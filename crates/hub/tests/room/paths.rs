@@ -4,7 +4,7 @@ use crate::harness::{HOST, schema, settings, setup};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use parlor_hub::room::{Input, Output, Room};
 use parlor_proto::limits::{PATH_CANDIDATES_INTERVAL, PATH_CANDIDATES_MAX};
-use parlor_proto::wire::control::{ToHub, ToMember};
+use parlor_proto::wire::control::{LeaveReason, ToHub, ToMember};
 use parlor_proto::wire::handshake::{RoomKind, RoomSettings};
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole};
 use parlor_proto::{Epoch, Instant, LinkKind, MemberId, PathId, channel};
@@ -232,7 +232,7 @@ fn a_new_authority_is_introduced_when_it_goes_on_and_not_before() {
         name(&mut room, member, Vec::new(), NOW);
     }
     assert_eq!(offers(&mut room).len(), 4);
-    tell(&mut room, Input::Away { member: HOST }, NOW);
+    tell(&mut room, Input::Away { member: HOST, reason: LeaveReason::TimedOut }, NOW);
     assert_eq!(room.authority().member(), Some(GUEST));
     let later = NOW + PATH_CANDIDATES_INTERVAL;
     name(&mut room, OTHER, Vec::new(), later);

@@ -3,6 +3,7 @@
 use crate::harness::{HOST, House, Label, Pos, RATE, schema, settings, setup};
 use bytes::Bytes;
 use parlor_hub::room::{Input, Setup};
+use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{EntityId, LinkKind, MemberId, PeerMisbehaved, channel};
 use parlor_sync::audience::Audience;
@@ -276,7 +277,7 @@ fn a_member_is_made_no_more_state_than_its_path_carries() {
     assert!((45_000..=62_000).contains(&narrow), "{narrow} bytes in 4 s at 15,000 a second");
     assert!(wide > 2 * narrow, "the path of another changes nothing: {wide} bytes");
     let member = MemberId(1);
-    house.tell(Input::Away { member });
+    house.tell(Input::Away { member, reason: LeaveReason::TimedOut });
     house.tell(Input::Back { member, link: LinkKind::Memory });
     sent_in(&mut house, 1);
     let [narrow, wide] = sent_in(&mut house, 4);

@@ -223,11 +223,17 @@ impl Session {
 
     /// Opens the session with the terms of its welcome, which are the same at both ends.
     fn adopt(&mut self, welcome: &Welcome) {
-        let bounded = |ms: u32, min: u64, max: u64| Duration::from_millis(u64::from(ms).clamp(min, max));
-        self.keep_alive = bounded(welcome.limits.keep_alive_ms, 20, 10_000);
-        self.silence = bounded(welcome.limits.silence_ms, 1_000, 60_000).max(self.keep_alive * 3);
+        self.set_terms(welcome.limits.keep_alive_ms, welcome.limits.silence_ms);
         self.epoch = welcome.epoch;
         self.state = State::Open;
+    }
+
+    /// Sets the keep-alive interval and the silence that ends the session, both in ms, as a welcome does. The other
+    /// end must know: with a shorter silence it must be heard more often.
+    pub fn set_terms(&mut self, keep_alive_ms: u32, silence_ms: u32) {
+        let bounded = |ms: u32, min: u64, max: u64| Duration::from_millis(u64::from(ms).clamp(min, max));
+        self.keep_alive = bounded(keep_alive_ms, 20, 10_000);
+        self.silence = bounded(silence_ms, 1_000, 60_000).max(self.keep_alive * 3);
     }
 
     fn reject(&mut self, away: Rejection, now: Instant) {

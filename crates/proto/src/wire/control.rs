@@ -16,6 +16,7 @@
 //!  9 path      offer
 //!  10 direct   member: varint · 0 through the hub | 1 over a path
 //!  11 actions decided   decisions
+//!  12 away     member: varint · reason: 1 byte · detail: text
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
@@ -26,6 +27,7 @@
 //!  5 path up   id: 8 bytes
 //!  6 path down id: 8 bytes · 0 | 1 the state came over it
 //!  7 decide actions    member: varint · decisions
+//!  8 terms     presence: 0 | 1, varint ms · grace: 0 | 1, varint ms
 //!
 //!  member      id: varint · name: text · user: 0 | 1, text · link: 1 byte · flags: 1 byte
 //!              rtt: 0 | 1, varint ms
@@ -34,6 +36,10 @@
 //! ```
 //!
 //! See [`path`](super::path) for the fields of paths, and [`action`](super::action) for decisions.
+
+mod leave_reason;
+
+pub use leave_reason::LeaveReason;
 
 use super::action::{Decision, RefusedAction};
 use super::cursor::{ReadError, Reader, Write};
@@ -44,7 +50,6 @@ use crate::limits;
 use crate::link::LinkKind;
 use crate::time::Tick;
 use bytes::Bytes;
-use core::fmt;
 
 /// A message from the hub to a member about its room.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +91,13 @@ pub enum ToMember {
     },
     /// The authority decided about predicted actions of this member, at most [`limits::ACTION_DECISIONS_MAX`].
     ActionsDecided(Vec<Decision>),
+    /// A member has lost its connection; its seat is kept for a while.
+    Away {
+        /// The member.
+        member: MemberId,
+        /// How it was lost.
+        reason: LeaveReason,
+    },
 }
 
 /// A request of a member to the hub.
@@ -134,6 +146,33 @@ pub enum ToHub {
         /// The decisions, at most [`limits::ACTION_DECISIONS_MAX`].
         decisions: Vec<Decision>,
     },
+    /// How soon the hub misses a member of this room, and how long it keeps a seat; only the opener of the room
+    /// may say so.
+    Terms(RoomTerms),
+}
+
+/// How a room treats members whose connection is lost, where that differs from its server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoomTerms {
+    /// The silence after which a member counts as lost, in ms.
+    pub presence_ms: Option<u32>,
+    /// How long a seat is kept, in ms, if that is less than the server keeps one.
+    pub grace_ms: Option<u32>,
+}
+
+impl RoomTerms {
+    fn write(self, out: &mut Vec<u8>) {
+        for ms in [self.presence_ms, self.grace_ms] {
+            out.put_option(ms, |out, ms| out.put_varint(ms.into()));
+        }
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
+        Ok(RoomTerms {
+            presence_ms: reader.option("presence", |reader| reader.varint_u32("presence"))?,
+            grace_ms: reader.option("grace", |reader| reader.varint_u32("grace"))?,
+        })
+    }
 }
 
 /// Another member becomes the authority.
@@ -214,94 +253,6 @@ pub struct PlayerData {
     pub value: Option<Bytes>,
 }
 
-/// Why a member left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeaveReason {
-    /// It left.
-    Left,
-    /// The authority removed it.
-    Kicked {
-        /// The given reason; may be empty.
-        reason: String,
-    },
-    /// Its connection broke.
-    ConnectionLost,
-    /// It was silent for too long.
-    TimedOut,
-    /// It violated the protocol.
-    Misbehaved,
-    /// It was too slow for the room.
-    TooSlow,
-    /// A reason that this version does not know.
-    Unknown {
-        /// Its number.
-        code: u8,
-    },
-}
-
-impl LeaveReason {
-    /// The name in JSON, logs and metrics.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            LeaveReason::Left => "left",
-            LeaveReason::Kicked { .. } => "kicked",
-            LeaveReason::ConnectionLost => "connection_lost",
-            LeaveReason::TimedOut => "timed_out",
-            LeaveReason::Misbehaved => "misbehaved",
-            LeaveReason::TooSlow => "too_slow",
-            LeaveReason::Unknown { .. } => "unknown",
-        }
-    }
-
-    /// Appends it.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        let (code, detail) = match self {
-            LeaveReason::Left => (0, ""),
-            LeaveReason::Kicked { reason } => (1, reason.as_str()),
-            LeaveReason::ConnectionLost => (2, ""),
-            LeaveReason::TimedOut => (3, ""),
-            LeaveReason::Misbehaved => (4, ""),
-            LeaveReason::TooSlow => (5, ""),
-            LeaveReason::Unknown { code } => (*code, ""),
-        };
-        out.put_u8(code);
-        out.put_str(clip(detail, limits::REASON_BYTES_MAX));
-    }
-
-    /// Reads one.
-    ///
-    /// # Errors
-    /// [`ReadError`] if it is malformed.
-    pub fn read(reader: &mut Reader) -> Result<Self, ReadError> {
-        let code = reader.u8()?;
-        let detail = reader.str_max("leave detail", limits::REASON_BYTES_MAX)?;
-        Ok(match code {
-            0 => LeaveReason::Left,
-            1 => LeaveReason::Kicked { reason: detail },
-            2 => LeaveReason::ConnectionLost,
-            3 => LeaveReason::TimedOut,
-            4 => LeaveReason::Misbehaved,
-            5 => LeaveReason::TooSlow,
-            code => LeaveReason::Unknown { code },
-        })
-    }
-}
-
-impl fmt::Display for LeaveReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LeaveReason::Left => f.write_str("left"),
-            LeaveReason::Kicked { reason } if reason.is_empty() => f.write_str("was removed"),
-            LeaveReason::Kicked { reason } => write!(f, "was removed: {reason}"),
-            LeaveReason::ConnectionLost => f.write_str("lost its connection"),
-            LeaveReason::TimedOut => f.write_str("was not heard of any more"),
-            LeaveReason::Misbehaved => f.write_str("broke the protocol"),
-            LeaveReason::TooSlow => f.write_str("was too slow for the room"),
-            LeaveReason::Unknown { code } => write!(f, "is gone for reason {code}"),
-        }
-    }
-}
-
 impl ToMember {
     /// Encodes the message.
     pub fn encode(&self) -> Bytes {
@@ -358,6 +309,11 @@ impl ToMember {
                 out.put_u8(11);
                 Decision::write_all(decisions, &mut out);
             }
+            ToMember::Away { member, reason } => {
+                out.put_u8(12);
+                out.put_varint(member.0.into());
+                reason.write(&mut out);
+            }
         }
         out.into()
     }
@@ -389,6 +345,7 @@ impl ToMember {
             9 => ToMember::Path(PathOffer::read(&mut reader)?),
             10 => ToMember::Direct { member: member(&mut reader)?, direct: reader.bool("direct")? },
             11 => ToMember::ActionsDecided(Decision::read_all(&mut reader)?),
+            12 => ToMember::Away { member: member(&mut reader)?, reason: LeaveReason::read(&mut reader)? },
             _ => return Ok(None),
         };
         reader.finish()?;
@@ -437,6 +394,10 @@ impl ToHub {
                 out.put_varint(member.0.into());
                 Decision::write_all(decisions, &mut out);
             }
+            ToHub::Terms(terms) => {
+                out.put_u8(8);
+                terms.write(&mut out);
+            }
         }
         out.into()
     }
@@ -465,6 +426,7 @@ impl ToHub {
                 member: member(&mut reader)?,
                 decisions: Decision::read_all(&mut reader)?,
             },
+            8 => ToHub::Terms(RoomTerms::read(&mut reader)?),
             _ => return Ok(None),
         };
         reader.finish()?;

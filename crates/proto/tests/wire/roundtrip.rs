@@ -118,7 +118,7 @@ proptest! {
         if let Ok(Some(message)) = ToMember::decode(odd.clone()) {
             // Only a kick has a detail; that of another reason is ignored.
             let ignores =
-                matches!(&message, ToMember::Left { reason, .. } if !matches!(reason, LeaveReason::Kicked { .. }));
+                matches!(&message, ToMember::Left { reason, .. } | ToMember::Away { reason, .. } if !matches!(reason, LeaveReason::Kicked { .. }));
             prop_assert_eq!(ToMember::decode(message.encode()), Ok(Some(message.clone())));
             prop_assert!(ignores || message.encode() == odd);
         }

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
-use parlor_proto::wire::control::{Handover, LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::control::{
+    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+};
 use parlor_proto::wire::cursor::VARINT_MAX;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
@@ -192,7 +194,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(Refusal::ServerFull),
         any::<u64>().prop_map(|hash| Refusal::Schema { hash }),
         room_kind().prop_map(|kind| Refusal::RoomKind { kind }),
-        prop_oneof![Just(ResumeRefusal::Gone), Just(ResumeRefusal::Token)]
+        prop_oneof![Just(ResumeRefusal::Gone), Just(ResumeRefusal::Token), Just(ResumeRefusal::GraceOver)]
             .prop_map(|why| Refusal::Resume { why }),
         Just(Refusal::NotKept),
         Just(Refusal::KeepNeedsUser),
@@ -294,8 +296,8 @@ fn member_info() -> impl Strategy<Value = MemberInfo> {
     })
 }
 
-pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
-    let reason = prop_oneof![
+fn leave_reason() -> impl Strategy<Value = LeaveReason> {
+    prop_oneof![
         Just(LeaveReason::Left),
         text(limits::REASON_BYTES_MAX).prop_map(|reason| LeaveReason::Kicked { reason }),
         Just(LeaveReason::ConnectionLost),
@@ -303,10 +305,14 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         Just(LeaveReason::Misbehaved),
         Just(LeaveReason::TooSlow),
         (6u8..).prop_map(|code| LeaveReason::Unknown { code }),
-    ];
+    ]
+}
+
+pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
     prop_oneof![
         member_info().prop_map(ToMember::Joined),
-        (member(), reason).prop_map(|(member, reason)| ToMember::Left { member, reason }),
+        (member(), leave_reason()).prop_map(|(member, reason)| ToMember::Left { member, reason }),
+        (member(), leave_reason()).prop_map(|(member, reason)| ToMember::Away { member, reason }),
         player_data().prop_map(ToMember::Data),
         vec(presence(), 0..10).prop_map(ToMember::Presence),
         Just(ToMember::Throttled),
@@ -409,6 +415,8 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
         }),
         any::<u64>().prop_map(|id| ToHub::PathUp { id: PathId(id) }),
         (any::<u64>(), any::<bool>()).prop_map(|(id, was_up)| ToHub::PathDown { id: PathId(id), was_up }),
+        (option::of(any::<u32>()), option::of(any::<u32>()))
+            .prop_map(|(presence_ms, grace_ms)| ToHub::Terms(RoomTerms { presence_ms, grace_ms })),
     ]
 }
 

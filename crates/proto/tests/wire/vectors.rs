@@ -4,7 +4,9 @@ use crate::roundtrip::{read_frame, read_header, write_frame, write_header};
 use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
-use parlor_proto::wire::control::{Handover, LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
+use parlor_proto::wire::control::{
+    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+};
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
@@ -240,6 +242,7 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("refused.keep_quota", refused(Refusal::KeepQuota { detail: "4 matches of yours are kept".into() })),
         ("refused.resume_gone", refused(Refusal::Resume { why: ResumeRefusal::Gone })),
         ("refused.resume_token", refused(Refusal::Resume { why: ResumeRefusal::Token })),
+        ("refused.resume_grace_over", refused(Refusal::Resume { why: ResumeRefusal::GraceOver })),
         ("resume", Value::Frame(Frame::Resume(resume()))),
         ("resumed", Value::Frame(Frame::Resumed(Resumed { token: ResumeToken([0xcc; 32]) }))),
         ("refused.unknown", refused(Refusal::Unknown { code: 200 })),
@@ -341,6 +344,7 @@ fn controls() -> Vec<(&'static str, Value)> {
         }))
     };
     let left = |reason| Value::ToMember(ToMember::Left { member: id, reason });
+    let terms = |presence_ms, grace_ms| Value::ToHub(ToHub::Terms(RoomTerms { presence_ms, grace_ms }));
     vec![
         ("to_member.joined", Value::ToMember(ToMember::Joined(joined))),
         ("to_member.joined_user", Value::ToMember(ToMember::Joined(known))),
@@ -367,6 +371,7 @@ fn controls() -> Vec<(&'static str, Value)> {
         ("to_member.authority", handover(Some(Tick(0x0102_0304)))),
         ("to_member.authority_of_nothing", handover(None)),
         ("to_member.goes_on", Value::ToMember(ToMember::GoesOn { epoch: Epoch(70) })),
+        ("to_member.away", Value::ToMember(ToMember::Away { member: id, reason: LeaveReason::TimedOut })),
         ("to_hub.set_data", Value::ToHub(ToHub::SetData(data(Some(Bytes::from_static(b"red")))))),
         ("to_hub.remove_data", Value::ToHub(ToHub::SetData(data(None)))),
         ("to_hub.kick", Value::ToHub(ToHub::Kick { member: id, reason: "rude".into() })),
@@ -376,6 +381,8 @@ fn controls() -> Vec<(&'static str, Value)> {
         ),
         ("to_hub.decide_actions", Value::ToHub(ToHub::DecideActions { member: id, decisions: decisions() })),
         ("to_hub.follow", Value::ToHub(ToHub::Follow { epoch: Epoch(70) })),
+        ("to_hub.terms", terms(Some(1_500), Some(0))),
+        ("to_hub.terms_of_server", terms(None, None)),
     ]
 }
 

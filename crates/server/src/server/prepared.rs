@@ -5,7 +5,9 @@ use crate::access::Access;
 use crate::address::{addresses, public_address};
 use crate::admission::Tokens;
 use crate::clock::Clock;
-use crate::config::{Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, STATE_RATE_MIN};
+use crate::config::{
+    Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, REMEMBER_S_MAX, STATE_RATE_MIN,
+};
 use crate::connection_limit::{self, ConnectionLimit, ConnectionLimits, TcpLimit};
 use crate::embed::{Kept, Parts, Services};
 use crate::error::StartError;
@@ -342,6 +344,7 @@ fn hub_config(
         record: config.room_log.is_some(),
         flush_quantum: config.flush_quantum.min(Duration::from_millis(FLUSH_QUANTUM_MS_MAX)),
         grace: config.grace.min(Duration::from_secs(GRACE_S_MAX)),
+        remember: config.remember.min(Duration::from_secs(REMEMBER_S_MAX)),
         is_of_host: config.is_of_host,
         memory: config.state_memory.shared_by(shards.count()),
         kept: KeptSeats { origin: of_address(config), all: config.connections_max }.shared_by(shards.count()),

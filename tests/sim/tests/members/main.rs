@@ -3,6 +3,7 @@
 mod handover;
 mod hostile;
 mod life;
+mod presence;
 mod refusals;
 mod resume;
 mod shutdown;

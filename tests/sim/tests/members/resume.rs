@@ -5,10 +5,11 @@ use parlor_client_core::{ClosedReason, Event, Options, Wish};
 use parlor_hub::{Config, HubEvent};
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::envelope::Recipient;
-use parlor_proto::wire::handshake::Intent;
+use parlor_proto::wire::handshake::{Intent, Refusal, ResumeRefusal};
 use parlor_proto::{CloseReason, Lane, LinkKind, MemberId};
 use parlor_sim::{APP, Link, PeerId, Sim, for_seeds, hello};
 use parlor_sync::keyed::Audience;
+use parlor_sync::value::Value;
 use std::time::Duration;
 
 const GRACE: Duration = Duration::from_secs(30);
@@ -28,9 +29,14 @@ fn room(seed: u64, link: Link) -> Room {
 
 /// A room on a hub inside or outside the process of its host.
 fn room_on(seed: u64, link: Link, is_of_host: bool) -> Room {
+    room_that_remembers(seed, link, is_of_host, Duration::ZERO)
+}
+
+/// A room that knows its lost members for so long after their grace.
+fn room_that_remembers(seed: u64, link: Link, is_of_host: bool, remember: Duration) -> Room {
     let mut drawn = [3; 32];
     drawn[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config { record: true, grace: GRACE, is_of_host, ..Config::new(drawn) };
+    let config = Config { record: true, grace: GRACE, remember, is_of_host, ..Config::new(drawn) };
     let mut sim = Sim::with_hub(seed, config);
     let host = sim.host(Options::host(APP), Link::quic());
     let code = sim.code(host);
@@ -147,7 +153,8 @@ fn a_connection_that_breaks_is_made_again_and_nothing_is_missed() {
         assert!(is_meant, "{told:?}");
         assert!(guest.iter().any(|event| *event == Event::Reconnecting { attempt: 1 }));
         for others in [&host, &witness] {
-            assert_eq!(of_connection(others), [&Event::PlayerLost { id }, &Event::PlayerBack { id }]);
+            let lost = Event::PlayerLost { id, reason: LeaveReason::ConnectionLost };
+            assert_eq!(of_connection(others), [&lost, &Event::PlayerBack { id }]);
         }
         room.expect_all_said(20, &[(room.host, host), (room.guest, guest)]);
         room.expect_state_flows();
@@ -196,7 +203,7 @@ fn an_outage_that_nobody_notices_costs_no_connection() {
 }
 
 #[test]
-fn who_comes_too_late_is_a_newcomer_and_is_told_everything_anew() {
+fn who_comes_when_the_hub_has_forgotten_it_is_a_newcomer_and_is_told_everything_anew() {
     let mut room = room(2, Link::quic());
     let id = room.id(room.guest);
     room.sim.unplug(room.guest, true);
@@ -242,6 +249,80 @@ fn who_comes_too_late_is_a_newcomer_and_is_told_everything_anew() {
     room.expect_state_flows();
 }
 
+/// The reason with which a member is told that another left.
+fn left_for(events: &[Event], who: MemberId) -> Option<LeaveReason> {
+    events.iter().find_map(|event| match event {
+        Event::PlayerLeft { id, reason, .. } if *id == who => Some(reason.clone()),
+        _ => None,
+    })
+}
+
+#[test]
+fn m9_who_comes_too_late_is_the_same_player_with_its_data_and_what_it_owns() {
+    for_seeds(6, |seed| {
+        let link = if seed % 2 == 0 { Link::quic() } else { Link::websocket() };
+        let mut room = room_that_remembers(seed, link, false, Duration::from_secs(600));
+        let id = room.id(room.guest);
+        room.sim
+            .act(room.guest, |core, _| core.set_player_data(id, "team", Some(&Value::from("red"))))
+            .expect("it may");
+        let tank = room.sim.act(room.host, |core, now| core.world(now).and_then(|mut it| it.spawn(Some(id))));
+        let tank = tank.expect("the host may");
+        room.sim.run_for(500);
+        room.outage(room.guest, true);
+        room.sim.run_for(45_000);
+        let witness = room.sim.take_events(room.witness);
+        let lost = Event::PlayerLost { id, reason: LeaveReason::TimedOut };
+        assert!(witness.contains(&lost), "{witness:?}");
+        assert_eq!(left_for(&witness, id), Some(LeaveReason::TimedOut));
+        assert_eq!(room.sim.room(room.host).player_count(), 2);
+        room.outage(room.guest, false);
+        room.sim.run_for(10_000);
+        let guest = room.sim.take_events(room.guest);
+        assert!(guest.contains(&Event::Reconnected { state_resynced: true }), "{guest:?}");
+        assert_eq!(room.id(room.guest), id);
+        let came = |events: &[Event]| {
+            let joined = events.iter().rev().find_map(|event| match event {
+                Event::PlayerJoined(player) if player.id == id => Some(player.clone()),
+                _ => None,
+            });
+            joined.and_then(|player| player.data::<String>("team").expect("it is a text"))
+        };
+        let [host, witness] = [room.host, room.witness].map(|peer| room.sim.take_events(peer));
+        for events in [&guest, &host, &witness] {
+            assert_eq!(came(events).as_deref(), Some("red"));
+        }
+        // What it owned is its own: it may act on it, and the host is asked.
+        room.sim.act(room.guest, |core, _| core.act(tank, "fire", &1)).expect("it is its own");
+        room.sim.run_for(1_000);
+        let asked = room.sim.take_events(room.host);
+        let is_asked = |event: &Event| matches!(event, Event::Action { from, entity, .. } if (*from, *entity) == (id, tank));
+        assert!(asked.iter().any(is_asked), "{asked:?}");
+        room.say(0);
+        room.sim.run_for(1_000);
+        let said = [room.host, room.guest].map(|peer| (peer, room.sim.take_events(peer)));
+        room.expect_all_said(1, &said);
+        room.expect_state_flows();
+    });
+}
+
+#[test]
+fn m9_who_does_not_take_a_resync_is_told_why_its_seat_is_gone() {
+    for (remember, why) in [(600, ResumeRefusal::GraceOver), (0, ResumeRefusal::Gone)] {
+        let mut room = room_that_remembers(2, Link::quic(), false, Duration::from_secs(remember));
+        let mut options = Options::join(APP, room.sim.code(room.host));
+        options.reconnect_policy.accept_state_resync = false;
+        let third = room.sim.enter(options, Link::quic());
+        room.sim.run_for(1_000);
+        room.sim.unplug(third, true);
+        room.sim.cut(third);
+        room.sim.run_for(32_000);
+        room.sim.unplug(third, false);
+        room.sim.run_for(10_000);
+        assert_eq!(room.sim.closed(third), Some(ClosedReason::Refused(Refusal::Resume { why })));
+    }
+}
+
 #[test]
 fn a_host_that_is_away_is_waited_for() {
     let mut room = room(3, Link::quic());
@@ -252,7 +333,8 @@ fn a_host_that_is_away_is_waited_for() {
     room.sim.run_for(6_000);
     let guest = room.sim.take_events(room.guest);
     let id = MemberId(0);
-    assert_eq!(of_connection(&guest), [&Event::PlayerLost { id }, &Event::PlayerBack { id }]);
+    let lost = Event::PlayerLost { id, reason: LeaveReason::ConnectionLost };
+    assert_eq!(of_connection(&guest), [&lost, &Event::PlayerBack { id }]);
     room.expect_state_flows();
     assert!(room.sim.room(room.host).is_host());
 }

@@ -101,6 +101,15 @@ fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
                 LeaveReason::Unknown { code: 99 },
             ]),
         },
+        2 if rng.per_mille(500) => Input::Forget { member },
+        8 if member != MemberId(0) => Input::Lost { member, reason: LeaveReason::ConnectionLost },
+        9 if room.has_free_seat() => Input::Returned {
+            member,
+            name: format!("player {}", rng.below(100)),
+            user: None,
+            link: LinkKind::Quic,
+        },
+        10 if rng.per_mille(300) => Input::Away { member, reason: LeaveReason::TimedOut },
         3 => {
             let number = rng.below(300);
             let delivery_id =

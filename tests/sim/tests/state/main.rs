@@ -10,5 +10,6 @@ mod packets;
 mod quantum;
 mod recording;
 mod replicas;
+mod scopes;
 mod starved;
 mod world;

@@ -4,7 +4,7 @@ use crate::bounds::{AccountMax, KeepDays, Size};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use parlor::Impairment;
-use parlor_server::{FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX};
+use parlor_server::{FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, REMEMBER_S_MAX};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, SocketAddr};
@@ -84,6 +84,9 @@ pub(crate) struct ServeArgs {
     /// Seconds for which a disconnected player keeps its seat; 0 keeps none [default: 30]
     #[arg(long, env = "PARLOR_GRACE", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=GRACE_S_MAX))]
     pub grace: Option<u64>,
+    /// Seconds for which a lost player whose seat is free has its id and its data again when it returns; 0 remembers none [default: 600]
+    #[arg(long, env = "PARLOR_REMEMBER", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=REMEMBER_S_MAX))]
+    pub remember: Option<u64>,
     /// Announce rooms without a secret on the local network; see docs/lan.md
     #[arg(long, env = "PARLOR_LAN")]
     pub lan: bool,
@@ -171,6 +174,7 @@ impl ServeArgs {
         for (name, value, max, unit) in [
             ("flush-quantum", file.flush_quantum, FLUSH_QUANTUM_MS_MAX, "milliseconds"),
             ("grace", file.grace, GRACE_S_MAX, "seconds"),
+            ("remember", file.remember, REMEMBER_S_MAX, "seconds"),
         ] {
             ensure!(
                 value.is_none_or(|value| value <= max),
@@ -194,7 +198,7 @@ impl ServeArgs {
         over! {
             listen port public_host certificate key identity apps max_rooms state_rate
             max_connections max_connections_per_address web_origins handshakes_per_second
-            handshakes_per_second_all admission_key admission shards flush_quantum grace
+            handshakes_per_second_all admission_key admission shards flush_quantum grace remember
             state_memory room_log impair data store games accounts keep_matches data_max app_max
             account_max keep_days operator_key webhook webhook_key metrics log_format log;
             dedicated limit_local lan webhook_private

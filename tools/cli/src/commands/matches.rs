@@ -160,11 +160,11 @@ impl Table {
                 say(&format!("{} has left", shown(&name)));
             }
             Event::PlayerLeft { name, reason, .. } => say(&format!("{} {reason}", shown(&name))),
-            Event::PlayerLost { id } => {
+            Event::PlayerLost { id, .. } => {
                 say(&format!("{} has lost its connection and may come back", self.name(id)));
             }
             Event::PlayerBack { id } => say(&format!("{} is back", self.name(id))),
-            Event::ConnectionLost { detail } => {
+            Event::ConnectionLost { detail, .. } => {
                 say(&format!("connection lost, it is made again by itself: {}", shown(&detail)));
             }
             Event::Reconnected { .. } => say("connected again"),

@@ -120,8 +120,13 @@ fn transcript(step: &Step, opened: Instant) -> Option<String> {
             format!("{name:?}, user {user:?}, joins over {}", link.as_str())
         }
         Input::Leave { member, reason } => format!("member {member} {reason}"),
+        Input::Lost { member, reason } => format!("member {member} {reason}, and may return"),
+        Input::Returned { member, name, link, .. } => {
+            format!("member {member} returns as {name:?} over {}", link.as_str())
+        }
+        Input::Forget { member } => format!("member {member} may not return any more"),
         Input::End { reason } => format!("the server ends the room: {reason}"),
-        Input::Away { member } => format!("member {member} has lost its connection"),
+        Input::Away { member, reason } => format!("member {member} {reason}, and its seat is kept"),
         Input::Back { member, link } => format!("member {member} is back over {}", link.as_str()),
         Input::Restarted { member, link } => format!("member {member} begins anew over {}", link.as_str()),
         Input::HostSilent { .. } => "nothing is heard of the host".to_owned(),

@@ -70,6 +70,7 @@ fn settings(args: ServeArgs) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
         shards: args.shards.unwrap_or(default.shards),
         flush_quantum: args.flush_quantum.map_or(default.flush_quantum, Duration::from_millis),
         grace: args.grace.map_or(default.grace, Duration::from_secs),
+        remember: args.remember.map_or(default.remember, Duration::from_secs),
         registry: is_development.then(Registry::of_this_user),
         room_log: args.room_log,
         public_host: args.public_host,

@@ -149,9 +149,20 @@ impl Dump {
         let at = step.at.saturating_since(self.opened);
         let mut records = Vec::new();
         let mut put = |way, member, what| records.push(Record { at, way, member, what });
-        match step.input {
+        self.input(step.input, next, &mut put);
+        if let Some(refused) = step.refused {
+            put(Way::Down, None, What::Refused(refused));
+        }
+        step.outputs.into_iter().for_each(|output| self.output(output, &mut put));
+        records.retain_mut(|record| self.filter.admits(record));
+        records.iter().for_each(|record| self.tally.count(record));
+        records
+    }
+
+    fn input(&mut self, input: Input, next: MemberId, put: &mut impl FnMut(Way, Option<MemberId>, What)) {
+        match input {
             Input::Join { name, link, .. } => put(Way::Up, Some(next), What::Joins { name, link }),
-            Input::Leave { member, reason } => {
+            Input::Leave { member, reason } | Input::Lost { member, reason } => {
                 self.streams.retain(|(_, end, source), _| *end != member && *source != Some(member));
                 put(Way::Up, Some(member), What::Leaves(reason));
             }
@@ -171,8 +182,18 @@ impl Dump {
                 let place = observed.map_or_else(|| "an unknown address".to_owned(), |at| at.to_string());
                 put(Way::Up, Some(member), What::Became(format!("wants direct paths, from {place}")));
             }
-            Input::Away { member } => {
-                put(Way::Up, Some(member), What::Became("its connection is lost".to_owned()))
+            Input::Away { member, reason } => {
+                put(Way::Up, Some(member), What::Became(format!("{reason}, and its seat is kept")));
+            }
+            Input::Returned { member, name, link, .. } => {
+                put(
+                    Way::Up,
+                    Some(member),
+                    What::Became(format!("returns as {name:?} over {}", link.as_str())),
+                );
+            }
+            Input::Forget { member } => {
+                put(Way::Up, Some(member), What::Became("may not return any more".to_owned()));
             }
             Input::Back { member, link } => {
                 put(Way::Up, Some(member), What::Became(format!("is back over {}", link.as_str())));
@@ -187,32 +208,31 @@ impl Dump {
             Input::End { reason } => put(Way::Down, None, What::Ended(reason)),
             Input::Measured(_) | Input::Untaken { .. } | Input::Flush => {}
         }
-        if let Some(refused) = step.refused {
-            put(Way::Down, None, What::Refused(refused));
-        }
-        for output in step.outputs {
-            match output {
-                Output::Send { to, message } => {
-                    for member in to {
-                        let what = self.message(Way::Down, member, message.channel, message.payload.clone());
-                        put(Way::Down, Some(member), what);
-                    }
+    }
+
+    fn output(&mut self, output: Output, put: &mut impl FnMut(Way, Option<MemberId>, What)) {
+        match output {
+            Output::Send { to, message } => {
+                for member in to {
+                    let what = self.message(Way::Down, member, message.channel, message.payload.clone());
+                    put(Way::Down, Some(member), what);
                 }
-                Output::Remove { member, reason } => put(Way::Down, Some(member), What::Removed(reason)),
-                Output::Epoch { epoch } => {
-                    put(Way::Down, None, What::Became(format!("epoch {epoch} begins")))
-                }
-                Output::Succession(succession) => {
-                    put(Way::Down, Some(succession.to), What::Became("the authority".to_owned()));
-                }
-                Output::Ended { reason } => put(Way::Down, None, What::Ended(reason)),
-                // Who keeps a match is told what its members are told.
-                Output::Kept { .. } => {}
             }
+            Output::Remove { member, reason } => put(Way::Down, Some(member), What::Removed(reason)),
+            Output::Epoch { epoch } => put(Way::Down, None, What::Became(format!("epoch {epoch} begins"))),
+            Output::Succession(succession) => {
+                put(Way::Down, Some(succession.to), What::Became("the authority".to_owned()));
+            }
+            Output::Forgotten { member } => {
+                put(Way::Down, Some(member), What::Became("may not return any more".to_owned()));
+            }
+            Output::Terms { by } => {
+                put(Way::Down, Some(by), What::Became("has set the terms of the room".to_owned()));
+            }
+            Output::Ended { reason } => put(Way::Down, None, What::Ended(reason)),
+            // Who keeps a match is told what its members are told.
+            Output::Kept { .. } => {}
         }
-        records.retain_mut(|record| self.filter.admits(record));
-        records.iter().for_each(|record| self.tally.count(record));
-        records
     }
 
     fn message(&mut self, way: Way, member: MemberId, channel: ChannelId, payload: Bytes) -> What {

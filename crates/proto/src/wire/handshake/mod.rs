@@ -26,6 +26,7 @@
 //! The first two fields of Hello and the whole of Refused keep their layout in every version, so that two
 //! builds without a common version can still report that.
 
+pub mod capability;
 mod hello;
 mod rejection;
 mod resume;

@@ -165,6 +165,9 @@ impl fmt::Display for Refusal {
             Refusal::Resume { why: ResumeRefusal::Token } => {
                 f.write_str("the session is another's: what proves whose it is, was not accepted")
             }
+            Refusal::Resume { why: ResumeRefusal::GraceOver } => f.write_str(
+                "the server has given the seat up, and still knows whose it was: come in again, and you are the same player",
+            ),
             Refusal::Unknown { code } => write!(f, "the server refused for reason {code}, which is newer than this build"),
         }
     }

@@ -73,13 +73,26 @@ pub enum ResumeRefusal {
     Gone,
     /// The token does not belong to the session.
     Token,
+    /// The grace is over and the seat is free, but the hub knows whose it was: a hello with the intent to resume
+    /// gets the member its id and its data back. Sent only to clients with [`RETURNS`](super::capability::RETURNS).
+    GraceOver,
 }
 
 impl ResumeRefusal {
+    /// The name in JSON, logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ResumeRefusal::Gone => "gone",
+            ResumeRefusal::Token => "token",
+            ResumeRefusal::GraceOver => "grace_over",
+        }
+    }
+
     pub(in crate::wire) const fn to_wire(self) -> u8 {
         match self {
             ResumeRefusal::Gone => 0,
             ResumeRefusal::Token => 1,
+            ResumeRefusal::GraceOver => 2,
         }
     }
 
@@ -87,6 +100,7 @@ impl ResumeRefusal {
         match body.u8()? {
             0 => Ok(ResumeRefusal::Gone),
             1 => Ok(ResumeRefusal::Token),
+            2 => Ok(ResumeRefusal::GraceOver),
             value => Err(ReadError::Unknown { field: "resume refusal", value: value.into() }),
         }
     }
