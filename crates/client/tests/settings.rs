@@ -25,7 +25,7 @@ const REGISTRY: &str = "PARLOR_TEST_REGISTRY";
 /// A game's name, and what it does and says.
 type Game = (&'static str, fn(&Registry) -> String);
 
-const GAMES: [Game; 9] = [
+const GAMES: [Game; 10] = [
     ("host", |registry| outcome(Room::host("tanks").registry(registry.clone()).open())),
     ("host in code", |registry| {
         let room = Room::host("tanks").registry(registry.clone());
@@ -41,6 +41,7 @@ const GAMES: [Game; 9] = [
         outcome(Room::host("tanks").registry(registry.clone()).lan(Network::default()).open())
     }),
     ("join", |registry| outcome(Room::join("tanks", "K7QM").registry(registry.clone()).open())),
+    ("join at", |registry| outcome(Room::join_at("tanks", "127.0.0.1", 9).registry(registry.clone()).open())),
     ("match", |registry| outcome(Room::create_match("duels").registry(registry.clone()).open())),
     ("net", |_| {
         let refused = |closed| match closed {
@@ -165,9 +166,9 @@ impl Folder {
 #[test]
 fn a1_a_module_that_is_switched_off_refuses_wherever_it_is_entered() {
     for (key, code, games) in [
-        ("multiplayer", "optional_module_multiplayer_disabled", &["host", "join", "match"][..]),
+        ("multiplayer", "optional_module_multiplayer_disabled", &["host", "join", "join at", "match"][..]),
         ("network", "optional_module_net_disabled", &["net"]),
-        ("lan", "optional_module_lan_disabled", &["lan", "host nearby"]),
+        ("lan", "optional_module_lan_disabled", &["lan", "host nearby", "join at"]),
         ("online", "optional_module_online_disabled", &["online"]),
         ("server", "optional_module_server_disabled", &["host"]),
     ] {
