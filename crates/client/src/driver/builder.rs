@@ -5,7 +5,7 @@ use super::failure::disabled;
 use super::kind;
 use super::resume_ticket::ResumeTicket;
 use super::room::Room;
-use crate::modules::{Module, ModuleDisabled};
+use crate::modules::Module;
 use parlor_client_core::{
     ConnectFailure, ConnectFailureKind, Mode, Options, PathMode, Protocol, ReconnectPolicy, RoomError, Wish,
 };
