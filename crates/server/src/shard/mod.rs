@@ -11,8 +11,8 @@ pub(crate) use handle::{Census, Numbers, Shard};
 pub use handle::{Shards, Stopped};
 
 use crate::clock::Clock;
-use crate::match_log_queue::{MatchLogQueue, HubMatch};
-use crate::quic::{QuicEvent, GOING_DOWN, Quic};
+use crate::match_log_queue::{HubMatch, MatchLogQueue};
+use crate::quic::{GOING_DOWN, Quic, QuicEvent};
 use crate::recorder::Recorder;
 use core::time::Duration;
 pub(crate) use events::Directory;
@@ -172,7 +172,9 @@ impl Driver {
                 QuicEvent::Packet { connection, packet } => self.packets(connection, [packet], now),
                 QuicEvent::Moved { connection, remote } => self.hub.handle_address(connection, remote, now),
                 QuicEvent::Room { connection } => self.room(connection),
-                QuicEvent::End { connection, is_violation } => self.disconnected(connection, is_violation, now),
+                QuicEvent::End { connection, is_violation } => {
+                    self.disconnected(connection, is_violation, now)
+                }
             }
         }
         Ok(())

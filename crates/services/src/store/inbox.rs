@@ -7,7 +7,7 @@
 
 use super::Store;
 use super::error::StoreError;
-use super::events::Shared;
+use super::events::EventBodies;
 use super::ids::{AccountId, RoomId};
 use super::sql::{BatchResult, BatchStatement, Done, Fault, Sql, params, unexpected};
 use super::types::{INBOX_MAX, Inbox, NewNotice, Notice, PAGE_BYTES_MAX, PAGE_MAX};

@@ -2,7 +2,7 @@
 //! transaction, so each stored change is reported, and no other.
 
 use super::error::StoreError;
-use super::events::Shared;
+use super::events::EventBodies;
 use super::ids::{AccountId, RoomId};
 use super::limits::{Growth, Limits};
 use super::sql::{BatchStatement, Done, RowPage, Sql, TableRow, params};

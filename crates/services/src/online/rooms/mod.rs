@@ -22,7 +22,7 @@ pub(super) use seekers::Seekers;
 
 use super::Services;
 use super::failure::{Failure, Kind};
-use super::inbox::{PUSH, NoticeContent};
+use super::inbox::{NoticeContent, PUSH};
 use super::lives::is_open;
 use super::secrets::random;
 use crate::store::{

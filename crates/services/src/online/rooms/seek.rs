@@ -1,7 +1,8 @@
 //! Matchmaking: seats a player in a room that meets its criteria, or opens one.
 //!
 //! A search is bounded in rooms, bytes and attempts to join. It runs outside of any lock, so a search among
-//! useless rooms delays only its own player (threat 51). A seeker without a result takes its game's opening lock.
+//! useless rooms delays only its own player (threat 51). A seeker without a result takes its game's opening
+//! lock.
 //! There it joins a room that was opened since its search began, or opens one. So one of several concurrent
 //! seekers opens a room, and the others join it.
 
@@ -22,7 +23,8 @@ type Object = Map<String, Value>;
 
 /// Maximum number of rooms that one search tries to join. Each attempt loads a room.
 const JOINS_MAX: usize = 32;
-/// Maximum queue of a room that a seeker joins under its game's opening lock. A busier room would delay all seekers.
+/// Maximum queue of a room that a seeker joins under its game's opening lock. A busier room would delay all
+/// seekers.
 const WAITING_UNDER_LOCK_MAX: usize = 32;
 
 /// What a player looks for, and the room that is opened if there is none.
@@ -136,8 +138,8 @@ impl Seeker<'_> {
         Ok(None)
     }
 
-    /// Joins a room: one with the same hash, or else any that meets the criteria. With `since_ms`, under the lock:
-    /// then it skips busy rooms, and rooms that were opened before that time.
+    /// Joins a room: one with the same hash, or else any that meets the criteria. With `since_ms`, under the
+    /// lock: then it skips busy rooms, and rooms that were opened before that time.
     async fn seat(&self, since_ms: Option<u64>) -> Result<Option<RoomAnswer>, Failure> {
         let (services, realm) = (self.services, &self.new.realm);
         let mut joins_left = JOINS_MAX;
