@@ -29,13 +29,13 @@ pub(crate) fn share(places_max: usize) -> usize {
 /// Limits connections, and counts those that it rejected. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionLimit {
-    places: Arc<Mutex<Places>>,
+    counts: Arc<Mutex<ConnectionCounts>>,
     turned_away: Arc<AtomicU64>,
 }
 
 /// Each change is one step. No count of an origin exceeds `taken`.
 #[derive(Debug)]
-struct Places {
+struct ConnectionCounts {
     max: usize,
     of_origin_max: usize,
     taken: usize,
@@ -47,7 +47,7 @@ struct Places {
 /// A place, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    places: Arc<Mutex<Places>>,
+    counts: Arc<Mutex<ConnectionCounts>>,
     /// The origin that it counts for, once known.
     origin: Option<Origin>,
 }
@@ -80,8 +80,9 @@ impl ConnectionLimit {
     /// A limit of `max` places, of which one address may have `of_origin_max`.
     pub(crate) fn new(max: usize, of_origin_max: usize) -> Self {
         let (origins, neighbourhoods) = (FxHashMap::default(), FxHashMap::default());
-        let places = Places { max, of_origin_max, taken: 0, origins, neighbourhoods, is_shut: false };
-        ConnectionLimit { places: Arc::new(Mutex::new(places)), turned_away: Arc::default() }
+        let counts =
+            ConnectionCounts { max, of_origin_max, taken: 0, origins, neighbourhoods, is_shut: false };
+        ConnectionLimit { counts: Arc::new(Mutex::new(counts)), turned_away: Arc::default() }
     }
 
     /// A limit of `max` places for all addresses together.
@@ -99,21 +100,21 @@ impl ConnectionLimit {
     }
 
     fn try_enter(&self, origin: Option<Origin>) -> Option<Permit> {
-        let mut places = lock(&self.places);
-        if places.is_shut || places.taken >= places.max || origin.is_some_and(|origin| !places.fits(origin)) {
+        let mut counts = lock(&self.counts);
+        if counts.is_shut || counts.taken >= counts.max || origin.is_some_and(|origin| !counts.fits(origin)) {
             return None;
         }
-        places.taken += 1;
+        counts.taken += 1;
         if let Some(origin) = origin {
-            places.count(origin);
+            counts.count(origin);
         }
-        drop(places);
-        Some(Permit { places: Arc::clone(&self.places), origin })
+        drop(counts);
+        Some(Permit { counts: Arc::clone(&self.counts), origin })
     }
 
     /// Whether an address may have another place.
     pub(crate) fn fits(&self, origin: Origin) -> bool {
-        lock(&self.places).fits(origin)
+        lock(&self.counts).fits(origin)
     }
 
     /// Counts a connection rejected for another reason than a full server.
@@ -123,12 +124,12 @@ impl ConnectionLimit {
 
     /// Rejects all further connections.
     pub(crate) fn shut(&self) {
-        lock(&self.places).is_shut = true;
+        lock(&self.counts).is_shut = true;
     }
 
     /// The number of taken places.
     pub(crate) fn taken(&self) -> usize {
-        lock(&self.places).taken
+        lock(&self.counts).taken
     }
 
     /// The number of rejected connections.
@@ -158,7 +159,7 @@ impl TcpLimit {
     }
 }
 
-impl Places {
+impl ConnectionCounts {
     /// Local processes have no limit: a local proxy forwards all clients.
     fn fits(&self, origin: Origin) -> bool {
         let taken = |counts: &FxHashMap<u64, usize>, key| counts.get(&key).copied().unwrap_or_default();
@@ -202,10 +203,10 @@ impl Permit {
         if self.origin.is_some() {
             return true;
         }
-        let mut places = lock(&self.places);
-        let fits = places.fits(origin);
+        let mut counts = lock(&self.counts);
+        let fits = counts.fits(origin);
         if fits {
-            places.count(origin);
+            counts.count(origin);
             self.origin = Some(origin);
         }
         fits
@@ -214,7 +215,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        lock(&self.places).give_back(self.origin);
+        lock(&self.counts).give_back(self.origin);
     }
 }
 
@@ -252,8 +253,8 @@ mod tests {
         assert_eq!(limit.taken(), 0);
         assert_eq!(enter(far_apart(1)).len(), 10);
         assert_eq!(enter(Origin::LOCAL).len(), 1_000, "this machine has no share");
-        let places = lock(&limit.places);
-        assert_eq!((places.origins.len(), places.neighbourhoods.len()), (0, 0), "nothing is kept of them");
+        let counts = lock(&limit.counts);
+        assert_eq!((counts.origins.len(), counts.neighbourhoods.len()), (0, 0), "nothing is kept of them");
     }
 
     #[test]

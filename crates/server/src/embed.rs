@@ -14,7 +14,7 @@ pub use crate::admission::ticket::{TicketKey, Tickets};
 pub use crate::clock::Clock;
 pub use crate::http::{AskedFrom, bearer};
 pub use crate::kept::KeptQuota;
-pub use crate::match_log_queue::{Kept, Mark, MatchKey, Said};
+pub use crate::match_log_queue::{Mark, MatchKey, MatchLogReceiver, QueuedEntry};
 pub use crate::metrics::{Figures, Label, Metrics, OPERATIONS_MAX};
 pub use crate::mutex::lock;
 pub use crate::pace::Pace;
@@ -49,7 +49,7 @@ pub trait Services: Send + Sync {
     fn store_answers(&self) -> BoxFuture<'_, Result<(), String>>;
 
     /// Memory held for peers.
-    fn held(&self) -> Held;
+    fn held(&self) -> MemoryHeld;
 
     /// Writes their metrics.
     fn write_figures<'a>(&'a self, to: &'a mut Figures) -> BoxFuture<'a, ()>;
@@ -63,7 +63,7 @@ pub trait Services: Send + Sync {
 
 /// Memory that the services hold for peers, counted against its bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct MemoryHeld {
     /// Bytes of inputs being read, and of unread answers and notices.
     pub unread_bytes: usize,
     /// The maximum of `unread_bytes` so far.
@@ -87,7 +87,7 @@ pub struct Parts {
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// Events of kept matches.
-    pub kept: Kept,
+    pub kept: MatchLogReceiver,
     /// The games that the server serves; `None` for all.
     pub apps: Option<Vec<String>>,
     /// Whether the server's certificate is self-signed.

@@ -40,14 +40,14 @@ pub(crate) struct Handshakes {
     address: Rate,
     neighbourhood: Rate,
     all: Rate,
-    proven: Places,
-    unproven: Places,
+    proven: AddressBudgets,
+    unproven: AddressBudgets,
     begun: Budget,
 }
 
 /// The budgets of one kind: of verified addresses, or of others.
 #[derive(Debug)]
-struct Places {
+struct AddressBudgets {
     origins: Budgets,
     neighbourhoods: Budgets,
 }
@@ -55,14 +55,16 @@ struct Places {
 impl Handshakes {
     /// Returns empty budgets. `random` returns unpredictable numbers, uniform over 64 bits.
     pub(crate) fn new(per_second: u32, per_second_all: u32, mut random: impl FnMut() -> u64) -> Self {
-        let mut places =
-            || Places { origins: Budgets::new(&mut random), neighbourhoods: Budgets::new(&mut random) };
+        let mut budgets = || AddressBudgets {
+            origins: Budgets::new(&mut random),
+            neighbourhoods: Budgets::new(&mut random),
+        };
         Handshakes {
             address: Rate::per_second(per_second, BURST_S),
             neighbourhood: Rate::per_second(per_second.saturating_mul(NEIGHBOURHOOD), BURST_S),
             all: Rate::per_second(per_second_all, BURST_ALL_S),
-            proven: places(),
-            unproven: places(),
+            proven: budgets(),
+            unproven: budgets(),
             begun: Budget::default(),
         }
     }
@@ -74,20 +76,20 @@ impl Handshakes {
             return Verdict::Begin;
         }
         let Handshakes { address, neighbourhood, all, .. } = *self;
-        let (places, of_all, otherwise) = if is_proven {
+        let (budgets, of_all, otherwise) = if is_proven {
             (&mut self.proven, all, Verdict::Refuse)
         } else {
             (&mut self.unproven, Rate { burst: all.burst / 2, ..all }, Verdict::Prove)
         };
         let may = self.begun.wait(of_all, now).is_zero()
-            && places.origins.wait(origin.0, address, now).is_zero()
-            && places.neighbourhoods.wait(origin.neighbourhood(), neighbourhood, now).is_zero();
+            && budgets.origins.wait(origin.0, address, now).is_zero()
+            && budgets.neighbourhoods.wait(origin.neighbourhood(), neighbourhood, now).is_zero();
         if !may {
             return otherwise;
         }
         self.begun.spend(all, now);
-        places.origins.spend(origin.0, address, now);
-        places.neighbourhoods.spend(origin.neighbourhood(), neighbourhood, now);
+        budgets.origins.spend(origin.0, address, now);
+        budgets.neighbourhoods.spend(origin.neighbourhood(), neighbourhood, now);
         Verdict::Begin
     }
 }

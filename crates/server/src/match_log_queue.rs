@@ -32,7 +32,7 @@ pub struct MatchKey {
 
 /// An event of a match, on its way to the store.
 #[derive(Debug)]
-pub struct Said {
+pub struct QueuedEntry {
     /// The match.
     pub of: MatchKey,
     /// Its position in the match's log.
@@ -42,12 +42,12 @@ pub struct Said {
     /// The event.
     pub entry: KeptEntry,
     /// Its reserved bytes in the queue, until it is stored.
-    pub place: OwnedSemaphorePermit,
+    pub reserved: OwnedSemaphorePermit,
 }
 
 /// A match, by its id in a hub.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Of<'a> {
+pub(crate) struct HubMatch<'a> {
     pub(crate) room: RoomId,
     pub(crate) code: RoomCode,
     pub(crate) app: &'a str,
@@ -73,16 +73,16 @@ struct Marks {
 /// The shard's side. Each shard has its own clone.
 #[derive(Clone, Debug)]
 pub(crate) struct MatchLogQueue {
-    queue: mpsc::Sender<Said>,
-    places: Arc<Semaphore>,
+    queue: mpsc::Sender<QueuedEntry>,
+    reserved: Arc<Semaphore>,
     marks: Arc<Marks>,
     /// Matches of this shard that are not recorded any further.
-    lost: FxHashMap<RoomId, Lost>,
+    lost: FxHashMap<RoomId, LostPart>,
 }
 
 /// Which part of a match is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lost {
+enum LostPart {
     /// All of it: the store has no entry of the match.
     Whole,
     /// The entries after the queued ones.
@@ -91,34 +91,34 @@ enum Lost {
 
 /// The task's side.
 #[derive(Debug)]
-pub struct Kept {
-    queue: mpsc::Receiver<Said>,
+pub struct MatchLogReceiver {
+    queue: mpsc::Receiver<QueuedEntry>,
     marks: Arc<Marks>,
 }
 
 /// Creates both sides.
-pub(crate) fn channel() -> (MatchLogQueue, Kept) {
+pub(crate) fn channel() -> (MatchLogQueue, MatchLogReceiver) {
     of_size(QUEUE_MAX, QUEUE_BYTES_MAX)
 }
 
-fn of_size(entries_max: usize, bytes_max: u32) -> (MatchLogQueue, Kept) {
+fn of_size(entries_max: usize, bytes_max: u32) -> (MatchLogQueue, MatchLogReceiver) {
     let (sender, queue) = mpsc::channel(entries_max);
     let marks = Arc::new(Marks::default());
-    let places = Arc::new(Semaphore::new(bytes_max as usize));
+    let reserved = Arc::new(Semaphore::new(bytes_max as usize));
     let match_logs =
-        MatchLogQueue { queue: sender, places, marks: Arc::clone(&marks), lost: FxHashMap::default() };
-    (match_logs, Kept { queue, marks })
+        MatchLogQueue { queue: sender, reserved, marks: Arc::clone(&marks), lost: FxHashMap::default() };
+    (match_logs, MatchLogReceiver { queue, marks })
 }
 
 impl MatchLogQueue {
     /// Queues an event of a match. The events of a match arrive in order.
-    pub(crate) fn keep(&mut self, of: Of<'_>, number: u64, entry: KeptEntry) {
+    pub(crate) fn keep(&mut self, of: HubMatch<'_>, number: u64, entry: KeptEntry) {
         let is_end = matches!(entry, KeptEntry::Ended);
         let lost = self.lost.get(&of.room).copied();
         if is_end {
             self.lost.remove(&of.room);
         }
-        if lost == Some(Lost::Whole) || (lost == Some(Lost::Rest) && !is_end) {
+        if lost == Some(LostPart::Whole) || (lost == Some(LostPart::Rest) && !is_end) {
             return;
         }
         let key =
@@ -128,26 +128,32 @@ impl MatchLogQueue {
             Err(error) => return self.lose(of, None, number, is_end, &error.to_string()),
         };
         let at_ms = unix_ms();
-        if lost == Some(Lost::Rest) {
+        if lost == Some(LostPart::Rest) {
             return self.marks.mark(key, |mark| mark.ended_ms = Some(at_ms));
         }
-        let said = self.place(&entry).map(|place| Said { of: key.clone(), number, at_ms, entry, place });
+        let said = self.reserve(&entry).map(|reserved| QueuedEntry {
+            of: key.clone(),
+            number,
+            at_ms,
+            entry,
+            reserved,
+        });
         if said.is_none_or(|said| self.queue.try_send(said).is_err()) {
             self.lose(of, Some(key), number, is_end, "the store is slow or away");
         }
     }
 
-    fn place(&self, entry: &KeptEntry) -> Option<OwnedSemaphorePermit> {
+    fn reserve(&self, entry: &KeptEntry) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(ENTRY_BYTES.saturating_add(size(entry))).ok()?;
-        Arc::clone(&self.places).try_acquire_many_owned(bytes).ok()
+        Arc::clone(&self.reserved).try_acquire_many_owned(bytes).ok()
     }
 
     /// Handles an entry that was not queued. `key` is missing if the store could not name the match.
-    fn lose(&mut self, of: Of<'_>, key: Option<MatchKey>, number: u64, is_end: bool, why: &str) {
+    fn lose(&mut self, of: HubMatch<'_>, key: Option<MatchKey>, number: u64, is_end: bool, why: &str) {
         let Some(key) = key.filter(|_| number > 0) else {
             tracing::warn!(id = %of.code, app = ?of.app, why, "a match is not kept");
             if !is_end {
-                self.lost.insert(of.room, Lost::Whole);
+                self.lost.insert(of.room, LostPart::Whole);
             }
             return;
         };
@@ -156,7 +162,7 @@ impl MatchLogQueue {
             // All entries are queued; a mark suffices for the end.
             return self.marks.mark(key, |mark| mark.ended_ms = Some(unix_ms()));
         }
-        self.lost.insert(of.room, Lost::Rest);
+        self.lost.insert(of.room, LostPart::Rest);
         self.marks.mark(key, |mark| mark.is_cut = true);
     }
 }
@@ -171,10 +177,10 @@ fn size(entry: &KeptEntry) -> usize {
     }
 }
 
-impl Kept {
+impl MatchLogReceiver {
     /// Waits for entries, and takes up to `most`. If there are marks, it takes them and all queued entries.
     /// Returns `None` once all shards have ended.
-    pub async fn take(&mut self, most: usize) -> Option<(Vec<Said>, BTreeMap<MatchKey, Mark>)> {
+    pub async fn take(&mut self, most: usize) -> Option<(Vec<QueuedEntry>, BTreeMap<MatchKey, Mark>)> {
         let mut said = Vec::new();
         loop {
             tokio::select! {
@@ -224,9 +230,9 @@ mod tests {
     use futures_util::FutureExt;
     use parlor_proto::MemberId;
 
-    fn of(room: u64) -> Of<'static> {
+    fn of(room: u64) -> HubMatch<'static> {
         let code = if room == 1 { "ABCDEFGHJKMNPQRS" } else { "ABCDEFGHJKMNPQRT" };
-        Of { room: RoomId(room), code: code.parse().unwrap(), app: "tanks", environment: "" }
+        HubMatch { room: RoomId(room), code: code.parse().unwrap(), app: "tanks", environment: "" }
     }
 
     fn opened() -> KeptEntry {
@@ -239,7 +245,7 @@ mod tests {
     }
 
     /// What the task receives: numbers of entries by match, and marks.
-    async fn taken(kept: &mut Kept) -> (Vec<(RoomCode, u64)>, Vec<(RoomCode, Mark)>) {
+    async fn taken(kept: &mut MatchLogReceiver) -> (Vec<(RoomCode, u64)>, Vec<(RoomCode, Mark)>) {
         let (said, marks) = kept.take(1).await.unwrap();
         let said = said.into_iter().map(|said| (said.of.id, said.number)).collect();
         (said, marks.into_iter().map(|(of, mark)| (of.id, mark)).collect())
@@ -287,15 +293,15 @@ mod tests {
         let (said_not, marks) = kept.take(1).await.unwrap();
         assert!(said_not.is_empty() && marks.values().all(|mark| !mark.is_cut && mark.ended_ms.is_some()));
         drop((said, more));
-        match_logs.keep(Of { room: RoomId(3), ..of(2) }, 0, opened());
+        match_logs.keep(HubMatch { room: RoomId(3), ..of(2) }, 0, opened());
         assert_eq!(taken(&mut kept).await.0, [(of(2).code, 0)]);
     }
 
     #[tokio::test]
     async fn a_match_that_no_realm_can_have_is_not_kept() {
         let (mut match_logs, mut kept) = of_size(100, 1_000);
-        match_logs.keep(Of { app: "a/b", ..of(1) }, 0, opened());
-        match_logs.keep(Of { app: "a/b", ..of(1) }, 1, KeptEntry::Ended);
+        match_logs.keep(HubMatch { app: "a/b", ..of(1) }, 0, opened());
+        match_logs.keep(HubMatch { app: "a/b", ..of(1) }, 1, KeptEntry::Ended);
         drop(match_logs);
         assert!(kept.take(1).await.is_none());
     }

@@ -31,7 +31,7 @@ pub(crate) struct Quic {
     access: Access,
     numbers: Numbers,
     handshake_time: Duration,
-    seats: FxHashMap<Id, Seat>,
+    engine_connections: FxHashMap<Id, EngineConnection>,
     /// Connections that have a link.
     links: usize,
     /// Connections that the engine rejected by itself, as counted by the limit.
@@ -39,7 +39,7 @@ pub(crate) struct Quic {
 }
 
 /// A connection of the engine.
-struct Seat {
+struct EngineConnection {
     permit: Permit,
     /// `None` until its handshake is done.
     connection: Option<ConnectionId>,
@@ -47,7 +47,7 @@ struct Seat {
 
 /// A received event.
 #[derive(Debug)]
-pub(crate) enum Came {
+pub(crate) enum QuicEvent {
     /// A new link.
     Link { connection: ConnectionId, id: Id, origin: Origin },
     /// A packet.
@@ -68,8 +68,8 @@ impl Quic {
         numbers: Numbers,
         handshake_time: Duration,
     ) -> Self {
-        let seats = FxHashMap::default();
-        Quic { engine, limit, access, numbers, handshake_time, seats, links: 0, refused: 0 }
+        let engine_connections = FxHashMap::default();
+        Quic { engine, limit, access, numbers, handshake_time, engine_connections, links: 0, refused: 0 }
     }
 
     /// See [`Engine::ready`].
@@ -88,7 +88,7 @@ impl Quic {
     }
 
     /// Received events, oldest first. Connection attempts are answered meanwhile.
-    pub(crate) fn poll(&mut self) -> Option<Came> {
+    pub(crate) fn poll(&mut self) -> Option<QuicEvent> {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Incoming(incoming) => self.answer(incoming),
@@ -99,30 +99,32 @@ impl Quic {
                 }
                 Event::Failed { id, error } => {
                     tracing::debug!(%error, "a QUIC client did not get in");
-                    self.seats.remove(&id);
+                    self.engine_connections.remove(&id);
                 }
                 Event::Packet { id, packet } => {
                     if let Some(connection) = self.connection(id) {
-                        return Some(Came::Packet { connection, packet });
+                        return Some(QuicEvent::Packet { connection, packet });
                     }
                 }
                 Event::Moved { id, remote } => {
                     if let Some(connection) = self.connection(id) {
-                        return Some(Came::Moved { connection, remote: canonical(remote) });
+                        return Some(QuicEvent::Moved { connection, remote: canonical(remote) });
                     }
                 }
                 Event::Writable { id, .. } => {
                     if let Some(connection) = self.connection(id) {
-                        return Some(Came::Room { connection });
+                        return Some(QuicEvent::Room { connection });
                     }
                 }
                 Event::Closed { id, why } => {
-                    if let Some(connection) = self.seats.remove(&id).and_then(|seat| seat.connection) {
+                    if let Some(connection) =
+                        self.engine_connections.remove(&id).and_then(|open| open.connection)
+                    {
                         self.links -= 1;
                         // A peer's close reason is its own text, so it is logged escaped.
                         tracing::debug!(connection = connection.0, end = ?why.to_string(), "disconnected");
                         let is_violation = matches!(why, LinkClosed::NotParlor(_));
-                        return Some(Came::End { connection, is_violation });
+                        return Some(QuicEvent::End { connection, is_violation });
                     }
                 }
             }
@@ -204,28 +206,28 @@ impl Quic {
         let shown = incoming.is_proven().then_some(origin);
         let Some(permit) = self.limit.enter(shown) else { return self.engine.refuse(incoming) };
         if let Some(id) = self.engine.accept(incoming, self.handshake_time, now()) {
-            self.seats.insert(id, Seat { permit, connection: None });
+            self.engine_connections.insert(id, EngineConnection { permit, connection: None });
         }
     }
 
-    fn connected(&mut self, id: Id) -> Option<Came> {
-        let (seat, remote) = (self.seats.get_mut(&id)?, self.engine.remote(id)?);
+    fn connected(&mut self, id: Id) -> Option<QuicEvent> {
+        let (open, remote) = (self.engine_connections.get_mut(&id)?, self.engine.remote(id)?);
         // The address at the end of the handshake is verified.
         let origin = self.access.origin(remote.ip());
-        if !seat.permit.count_for(origin) {
+        if !open.permit.count_for(origin) {
             self.limit.turn_away();
             self.engine.part(id, [], CloseCode::GOING_AWAY, TOO_MANY, now());
             return None;
         }
         let connection = self.numbers.next();
-        seat.connection = Some(connection);
+        open.connection = Some(connection);
         self.links += 1;
         tracing::debug!(connection = connection.0, %remote, kind = "quic", "connected");
-        Some(Came::Link { connection, id, origin })
+        Some(QuicEvent::Link { connection, id, origin })
     }
 
     fn connection(&self, id: Id) -> Option<ConnectionId> {
-        self.seats.get(&id)?.connection
+        self.engine_connections.get(&id)?.connection
     }
 }
 

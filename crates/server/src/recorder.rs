@@ -60,7 +60,7 @@ struct Chunk {
     log: Log,
     bytes: Vec<u8>,
     /// Its reserved bytes in the queue, until it is written.
-    _place: OwnedSemaphorePermit,
+    _reserved: OwnedSemaphorePermit,
 }
 
 impl Recorder {
@@ -145,11 +145,11 @@ impl Recorder {
             self.cut.insert(log.id);
             return;
         }
-        let place = u32::try_from(bytes.len())
+        let reserved = u32::try_from(bytes.len())
             .ok()
             .and_then(|len| Arc::clone(&self.room).try_acquire_many_owned(len).ok());
-        let queued = place.is_some_and(|place| {
-            self.queue.try_send(Chunk { log: log.clone(), bytes, _place: place }).is_ok()
+        let queued = reserved.is_some_and(|reserved| {
+            self.queue.try_send(Chunk { log: log.clone(), bytes, _reserved: reserved }).is_ok()
         });
         if !queued {
             tracing::warn!(%code, room = id, %folder, "the log of the room stops here: the disk is too slow");
@@ -160,7 +160,7 @@ impl Recorder {
 
 /// The writer. It ends when the queue's other end is dropped and all is written.
 fn write_all(folder: &Path, mut writes: mpsc::Receiver<Chunk>) {
-    while let Some(Chunk { log, bytes, _place }) = writes.blocking_recv() {
+    while let Some(Chunk { log, bytes, _reserved }) = writes.blocking_recv() {
         if log.has_failed.load(Ordering::Relaxed) {
             continue;
         }

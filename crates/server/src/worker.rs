@@ -47,7 +47,7 @@ pub(crate) struct Wants {
 }
 
 /// What a worker needs to serve, known once all workers have their ports.
-pub(crate) struct Task {
+pub(crate) struct WorkerStart {
     pub(crate) hub: Hub,
     pub(crate) clock: Clock,
     pub(crate) access: Access,
@@ -67,7 +67,7 @@ pub(crate) struct Task {
 /// A worker as the server sees it. Dropping it stops it at once.
 pub(crate) struct Worker {
     pub(crate) addr: SocketAddr,
-    begin: Option<oneshot::Sender<Box<Task>>>,
+    begin: Option<oneshot::Sender<Box<WorkerStart>>>,
     stop: Option<oneshot::Sender<()>>,
     ended: watch::Receiver<Option<Result<(), ServerFailed>>>,
 }
@@ -82,7 +82,7 @@ impl Worker {
     /// Starts the thread and opens its ports.
     pub(crate) async fn open(number: usize, wants: Wants) -> Result<Self, StartError> {
         let (report, reported) = oneshot::channel();
-        let (begin, task) = oneshot::channel();
+        let (begin, start) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let (end, ended) = watch::channel(None);
         let work = move || {
@@ -90,7 +90,7 @@ impl Worker {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(report.send(Err(StartError::Thread(error)))),
             };
-            let ended = runtime.block_on(work(wants, report, task, stopped));
+            let ended = runtime.block_on(work(wants, report, start, stopped));
             // A wait for an unresponsive disk ends here.
             runtime.shutdown_background();
             end.send_replace(Some(ended));
@@ -103,9 +103,9 @@ impl Worker {
     }
 
     /// Starts serving.
-    pub(crate) fn begin(&mut self, task: Task) {
+    pub(crate) fn begin(&mut self, start: WorkerStart) {
         // `ended` reports a thread that is gone.
-        self.begin.take().map(|begin| begin.send(Box::new(task)));
+        self.begin.take().map(|begin| begin.send(Box::new(start)));
     }
 
     /// Waits until the worker fails by itself. May be cancelled.
@@ -128,7 +128,7 @@ impl Worker {
 async fn work(
     wants: Wants,
     report: oneshot::Sender<Result<SocketAddr, StartError>>,
-    task: oneshot::Receiver<Box<Task>>,
+    start: oneshot::Receiver<Box<WorkerStart>>,
     stopped: oneshot::Receiver<()>,
 ) -> Result<(), ServerFailed> {
     let Opened { bound: Bound { tcp, quic: engine, addr }, recorder } = match open(&wants) {
@@ -142,9 +142,9 @@ async fn work(
         return Ok(());
     }
     // If another worker failed to start, none begins.
-    let Ok(task) = task.await else { return Ok(()) };
-    let Task { hub, clock, access, handshake_time, inputs, shards, directory, facts, .. } = *task;
-    let Task { limits, entrance, services, match_logs, .. } = *task;
+    let Ok(start) = start.await else { return Ok(()) };
+    let WorkerStart { hub, clock, access, handshake_time, inputs, shards, directory, facts, .. } = *start;
+    let WorkerStart { limits, entrance, services, match_logs, .. } = *start;
     let shard = shards.own().clone();
     let quic = Quic::new(engine, limits.quic, access.clone(), shard.numbers(), handshake_time);
     let running = shard::run(hub, clock, inputs, Some(quic), directory, (recorder, match_logs));

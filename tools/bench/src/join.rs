@@ -13,7 +13,7 @@ use super::tally::{generator_too_slow, percentile};
 use crate::output::{print, tell};
 use anyhow::Context;
 use parlor_proto::RoomCode;
-use parlor_server::admission::{Permit, PermitFor, Policy, SigningKey};
+use parlor_server::admission::{PermitFor, Policy, SigningKey, TokenRequest};
 use parlor_server::{Config, Server as OwnServer};
 use parlor_services::OnlineConfig;
 use serde::Serialize;
@@ -276,7 +276,7 @@ impl Joiner {
             Pass::None => None,
             Pass::Signed(key) => {
                 let what = PermitFor::Join(code);
-                Some(key.token(&Permit { user: "somebody", app: APP, environment: "", what })?)
+                Some(key.token(&TokenRequest { user: "somebody", app: APP, environment: "", what })?)
             }
             Pass::GivenOut(tickets) => tickets.get(number).cloned(),
         };

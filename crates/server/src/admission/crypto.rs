@@ -26,7 +26,7 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
                 .map_err(|_| Error::from(ErrorKind::InvalidEddsaKey))?;
             Ok(Box::new(Private(pair)))
         }
-        Algorithm::HS256 => Ok(Box::new(Shared::new(key.as_bytes()))),
+        Algorithm::HS256 => Ok(Box::new(HmacKey::new(key.as_bytes()))),
         _ => Err(ErrorKind::InvalidAlgorithm.into()),
     }
 }
@@ -36,7 +36,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     let key = key.try_get_as_bytes()?;
     match algorithm {
         Algorithm::EdDSA => Ok(Box::new(Public(key.to_vec()))),
-        Algorithm::HS256 => Ok(Box::new(Shared::new(key))),
+        Algorithm::HS256 => Ok(Box::new(HmacKey::new(key))),
         _ => Err(ErrorKind::InvalidAlgorithm.into()),
     }
 }
@@ -72,33 +72,33 @@ impl JwtVerifier for Public {
 }
 
 /// A symmetric key.
-struct Shared(hmac::Key);
+struct HmacKey(hmac::Key);
 
-impl Shared {
+impl HmacKey {
     fn new(key: &[u8]) -> Self {
-        Shared(hmac::Key::new(hmac::HMAC_SHA256, key))
+        HmacKey(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 }
 
-impl Signer<Vec<u8>> for Shared {
+impl Signer<Vec<u8>> for HmacKey {
     fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error> {
         Ok(hmac::sign(&self.0, message).as_ref().to_vec())
     }
 }
 
-impl Verifier<Vec<u8>> for Shared {
+impl Verifier<Vec<u8>> for HmacKey {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         hmac::verify(&self.0, message, signature).map_err(|_| signature::Error::new())
     }
 }
 
-impl JwtSigner for Shared {
+impl JwtSigner for HmacKey {
     fn algorithm(&self) -> Algorithm {
         Algorithm::HS256
     }
 }
 
-impl JwtVerifier for Shared {
+impl JwtVerifier for HmacKey {
     fn algorithm(&self) -> Algorithm {
         Algorithm::HS256
     }

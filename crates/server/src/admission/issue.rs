@@ -55,9 +55,9 @@ pub enum KeyError {
     NoRandomness(String),
 }
 
-/// What a token permits.
+/// What a token is to permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Permit<'a> {
+pub struct TokenRequest<'a> {
     /// The user.
     pub user: &'a str,
     /// The game.
@@ -141,17 +141,17 @@ impl SigningKey {
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
-    pub fn token(&self, permit: &Permit<'_>) -> Result<String, KeyError> {
+    pub fn token(&self, request: &TokenRequest<'_>) -> Result<String, KeyError> {
         let id: [u8; 16] = random()?;
         let iat = unix_s();
-        let (room, create) = match permit.what {
+        let (room, create) = match request.what {
             PermitFor::Join(code) => (Some(code), false),
             PermitFor::Create(code) => (code, true),
         };
         Ok(self.sign(&Claims {
-            sub: permit.user.to_owned(),
-            aud: permit.app.to_owned(),
-            env: permit.environment.to_owned(),
+            sub: request.user.to_owned(),
+            aud: request.app.to_owned(),
+            env: request.environment.to_owned(),
             room: room.map(|code| code.as_str().to_owned()),
             create,
             iat,

@@ -17,7 +17,7 @@ mod ledger;
 mod tests;
 pub(crate) mod ticket;
 
-pub use issue::{KeyError, Permit, PermitFor, SigningKey};
+pub use issue::{KeyError, PermitFor, SigningKey, TokenRequest};
 
 use crate::mutex::lock;
 use crate::time::Time;

@@ -326,9 +326,9 @@ fn a_pair_of_keys_is_written_and_read_again() {
 fn a_token_that_was_given_out_is_accepted() {
     let key = key();
     let tokens = Judged::new(Some(key.public()), true, 0);
-    let permit = |what| Permit { user: "ada", app: "tanks", environment: "production", what };
-    let joining = key.token(&permit(PermitFor::Join(code("K7QM")))).unwrap();
-    let opening = key.token(&permit(PermitFor::Create(None))).unwrap();
+    let request = |what| TokenRequest { user: "ada", app: "tanks", environment: "production", what };
+    let joining = key.token(&request(PermitFor::Join(code("K7QM")))).unwrap();
+    let opening = key.token(&request(PermitFor::Create(None))).unwrap();
     let admitted = Admitted { user: Some("ada".into()) };
     assert_eq!(tokens.admit(&join("K7QM", joining.clone())), Ok(admitted.clone()));
     assert_eq!(tokens.admit(&create(None, opening)), Ok(admitted));

@@ -17,7 +17,7 @@ pub use asked::{AskedFrom, bearer};
 pub(crate) use facts::Facts;
 pub(crate) use health::{Readiness, readiness_routes};
 pub(crate) use pages::{Pages, read_origin};
-pub(crate) use stay::places as staying_places;
+pub(crate) use stay::keep_alive_limit;
 pub(crate) use upgrade::{Purpose, Upgrade, UpgradeSlot};
 
 use crate::access::Access;

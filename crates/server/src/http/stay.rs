@@ -22,7 +22,7 @@ const STAYING_SHARE: usize = 4;
 
 /// Returns the limit of keep-alive connections for a server with this limit of connections. An address has
 /// the usual share of them, or a quarter of the connections that the configuration gives it.
-pub(crate) fn places(connections_max: usize, of_origin: Option<usize>) -> ConnectionLimit {
+pub(crate) fn keep_alive_limit(connections_max: usize, of_origin: Option<usize>) -> ConnectionLimit {
     let all = connections_max / STAYING_SHARE;
     let of_origin = of_origin.map_or_else(|| share(all), |configured| (configured / STAYING_SHARE).max(1));
     ConnectionLimit::new(all, of_origin)
@@ -54,11 +54,11 @@ impl Stay {
     }
 
     /// Waits for the pace. Returns whether the connection is kept alive after this request.
-    pub(super) async fn stays(&self, places: &ConnectionLimit, origin: Origin) -> bool {
+    pub(super) async fn stays(&self, limit: &ConnectionLimit, origin: Origin) -> bool {
         self.pace.lock().await.get_or_insert_with(|| Pace::new(origin)).wait().await;
         let place = &mut self.lock().place;
         if place.is_none() {
-            *place = places.enter(Some(origin));
+            *place = limit.enter(Some(origin));
         }
         place.is_some()
     }

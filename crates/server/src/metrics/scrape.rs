@@ -5,7 +5,7 @@ use super::figures::{Figures, signed};
 use super::process::Process;
 use crate::access::Access;
 use crate::connection_limit::ConnectionLimit;
-use crate::embed::{Held, Services};
+use crate::embed::{MemoryHeld, Services};
 use crate::shard::{Census, Shards};
 use core::fmt;
 use core::time::Duration;
@@ -62,7 +62,7 @@ impl Scraper {
 
     /// Writes the memory that strangers can make the server hold, as counted against its bounds.
     fn held(&self, to: &mut Figures, stats: &Stats) {
-        let of_services = self.services.as_ref().map_or(Held::default(), |services| services.held());
+        let of_services = self.services.as_ref().map_or(MemoryHeld::default(), |services| services.held());
         let held = [
             ([("what", "room_state")], stats.state_bytes as u64),
             ([("what", "unread")], of_services.unread_bytes as u64),

@@ -9,7 +9,7 @@ use crate::config::{
     Config, FLUSH_QUANTUM_MS_MAX, GRACE_S_MAX, IdentitySource, REMEMBER_S_MAX, STATE_RATE_MIN,
 };
 use crate::connection_limit::{self, ConnectionLimit, ConnectionLimits, TcpLimit};
-use crate::embed::{Kept, Parts, Services};
+use crate::embed::{MatchLogReceiver, Parts, Services};
 use crate::error::StartError;
 use crate::files;
 use crate::handshakes::Handshakes;
@@ -20,7 +20,7 @@ use crate::metrics::{Listener, Metrics, Scraper};
 use crate::renewal::Renewal;
 use crate::shard::{self, Directory, Shards};
 use crate::system;
-use crate::worker::{Task, Wants, Worker};
+use crate::worker::{Wants, Worker, WorkerStart};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use futures_util::FutureExt;
@@ -134,7 +134,7 @@ impl Prepared {
     }
 
     /// The parts of the server for its services.
-    pub(super) fn parts(&self, kept: Kept) -> Parts {
+    pub(super) fn parts(&self, kept: MatchLogReceiver) -> Parts {
         Parts {
             access: self.access.clone(),
             shards: self.shards.clone(),
@@ -158,7 +158,7 @@ impl Prepared {
             let handshake_time = config.handshake_time.min(limits::HANDSHAKE_TIMEOUT);
             for (own, (worker, begin)) in workers.iter_mut().zip(self.begins).enumerate() {
                 let Begin { hub, inputs, entrance } = begin;
-                worker.begin(Task {
+                worker.begin(WorkerStart {
                     hub,
                     clock: self.clock,
                     access: access.clone(),
@@ -251,7 +251,7 @@ fn limits(config: &Config) -> ConnectionLimits {
     ConnectionLimits {
         tcp: TcpLimit::new(most, of_address),
         quic: ConnectionLimit::new(most, of_address),
-        staying: http::staying_places(most, config.connections_per_address),
+        staying: http::keep_alive_limit(most, config.connections_per_address),
     }
 }
 

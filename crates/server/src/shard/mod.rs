@@ -11,8 +11,8 @@ pub(crate) use handle::{Census, Numbers, Shard};
 pub use handle::{Shards, Stopped};
 
 use crate::clock::Clock;
-use crate::match_log_queue::{MatchLogQueue, Of};
-use crate::quic::{Came, GOING_DOWN, Quic};
+use crate::match_log_queue::{HubMatch, MatchLogQueue};
+use crate::quic::{GOING_DOWN, Quic, QuicEvent};
 use crate::recorder::Recorder;
 use core::time::Duration;
 pub(crate) use events::Directory;
@@ -22,7 +22,7 @@ use parlor_hub::{Hub, Origin, Output};
 use parlor_proto::{ConnectionId, Instant, Packet};
 use parlor_transport::CloseCode;
 use parlor_transport::alarm::Alarm;
-use peer::{Peer, Sent, Wire};
+use peer::{Peer, SendResult, Wire};
 use rustc_hash::FxHashMap;
 use std::io;
 use std::sync::Arc;
@@ -163,16 +163,18 @@ impl Driver {
         quic.turn()?;
         while let Some(came) = self.quic.as_mut().and_then(Quic::poll) {
             match came {
-                Came::Link { connection, id, origin } => {
+                QuicEvent::Link { connection, id, origin } => {
                     self.connected(connection, Wire::Quic(id), origin, now);
                     if let Some(remote) = self.quic.as_ref().and_then(|quic| quic.remote(id)) {
                         self.hub.handle_address(connection, remote, now);
                     }
                 }
-                Came::Packet { connection, packet } => self.packets(connection, [packet], now),
-                Came::Moved { connection, remote } => self.hub.handle_address(connection, remote, now),
-                Came::Room { connection } => self.room(connection),
-                Came::End { connection, is_violation } => self.disconnected(connection, is_violation, now),
+                QuicEvent::Packet { connection, packet } => self.packets(connection, [packet], now),
+                QuicEvent::Moved { connection, remote } => self.hub.handle_address(connection, remote, now),
+                QuicEvent::Room { connection } => self.room(connection),
+                QuicEvent::End { connection, is_violation } => {
+                    self.disconnected(connection, is_violation, now)
+                }
             }
         }
         Ok(())
@@ -235,7 +237,7 @@ impl Driver {
     fn room(&mut self, connection: ConnectionId) {
         let Some(peer) = self.peers.get_mut(&connection) else { return };
         let sent = peer.send_backlog(&mut self.quic);
-        if sent == Sent::All {
+        if sent == SendResult::All {
             self.hub.handle_writable(connection, true, self.clock.now());
         }
         self.sent(connection, sent);
@@ -293,7 +295,7 @@ impl Driver {
                 }
                 Output::Kept { room, code, app, environment, number, entry } => {
                     if let Some(match_logs) = &mut self.match_logs {
-                        let of = Of { room, code, app: &app, environment: &environment };
+                        let of = HubMatch { room, code, app: &app, environment: &environment };
                         match_logs.keep(of, number, entry);
                     }
                 }
@@ -307,8 +309,8 @@ impl Driver {
         }
     }
 
-    fn sent(&mut self, connection: ConnectionId, sent: Sent) {
-        if let Sent::Waiting { sender, carrier } = sent {
+    fn sent(&mut self, connection: ConnectionId, sent: SendResult) {
+        if let SendResult::Waiting { sender, carrier } = sent {
             // From here on the hub combines this peer's outputs, and newer state replaces older.
             self.hub.handle_writable(connection, false, self.clock.now());
             if let Some(sender) = sender {

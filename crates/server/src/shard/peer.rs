@@ -37,7 +37,7 @@ pub(super) enum Wire {
 
 /// The result of sending.
 #[derive(Debug)]
-pub(super) enum Sent {
+pub(super) enum SendResult {
     /// The link accepted all packets.
     All,
     /// Some packets wait, and the wait has already begun.
@@ -52,7 +52,7 @@ pub(super) enum Sent {
     },
 }
 
-impl PartialEq for Sent {
+impl PartialEq for SendResult {
     fn eq(&self, other: &Self) -> bool {
         core::mem::discriminant(self) == core::mem::discriminant(other)
     }
@@ -84,13 +84,13 @@ impl Peer {
     }
 
     /// Sends a packet, after the queued ones.
-    pub(super) fn send(&mut self, packet: Packet, quic: &mut Option<Quic>) -> Sent {
+    pub(super) fn send(&mut self, packet: Packet, quic: &mut Option<Quic>) -> SendResult {
         if !self.backlog.is_empty() {
             self.backlog.push_back(packet);
-            return Sent::Queued;
+            return SendResult::Queued;
         }
         match self.wire.hand_over(packet, quic) {
-            Ok(()) => Sent::All,
+            Ok(()) => SendResult::All,
             Err(packet) => self.wait(packet),
         }
     }
@@ -108,23 +108,23 @@ impl Peer {
     }
 
     /// Sends queued packets, as many as the link accepts.
-    pub(super) fn send_backlog(&mut self, quic: &mut Option<Quic>) -> Sent {
+    pub(super) fn send_backlog(&mut self, quic: &mut Option<Quic>) -> SendResult {
         while let Some(packet) = self.backlog.pop_front() {
             if let Err(packet) = self.wire.hand_over(packet, quic) {
                 return self.wait(packet);
             }
         }
-        Sent::All
+        SendResult::All
     }
 
-    fn wait(&mut self, packet: Packet) -> Sent {
+    fn wait(&mut self, packet: Packet) -> SendResult {
         let carrier = packet.carrier;
         self.backlog.push_front(packet);
         let sender = match &self.wire {
             Wire::Link(sender) => Some(Arc::clone(sender)),
             Wire::Quic(_) => None,
         };
-        Sent::Waiting { sender, carrier }
+        SendResult::Waiting { sender, carrier }
     }
 
     /// Closes the link at once. The shard's own port closes its links itself.
@@ -211,17 +211,17 @@ mod tests {
             let number = u8::try_from(sent.len()).unwrap();
             sent.push(number);
             match peer.send(packet(number), &mut None) {
-                Sent::All => {}
-                Sent::Queued => panic!("nothing waits before"),
-                Sent::Waiting { sender, carrier } => break (sender.unwrap(), carrier),
+                SendResult::All => {}
+                SendResult::Queued => panic!("nothing waits before"),
+                SendResult::Waiting { sender, carrier } => break (sender.unwrap(), carrier),
             }
         };
-        assert_eq!(peer.send(packet(200), &mut None), Sent::Queued);
-        assert_eq!(peer.send(packet(201), &mut None), Sent::Queued);
+        assert_eq!(peer.send(packet(200), &mut None), SendResult::Queued);
+        assert_eq!(peer.send(packet(201), &mut None), SendResult::Queued);
         sent.extend([200, 201]);
         assert_eq!(theirs.recv().await.unwrap().bytes[0], 0);
         waiting.0.writable(waiting.1).await;
-        assert!(matches!(peer.send_backlog(&mut None), Sent::Waiting { .. }), "there was room for one");
+        assert!(matches!(peer.send_backlog(&mut None), SendResult::Waiting { .. }), "there was room for one");
         let parting = tokio::spawn(peer.part(&mut None, CloseCode::DONE, "over".into()).unwrap());
         for number in &sent[1..] {
             assert_eq!(theirs.recv().await.unwrap().bytes[0], *number);

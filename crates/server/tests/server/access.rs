@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use parlor_proto::RoomCode;
 use parlor_proto::session::{Event, Rejection};
 use parlor_proto::wire::handshake::{Auth, Hello, Refusal, RetryAfter};
-use parlor_server::admission::{Permit, PermitFor, Policy, SigningKey};
+use parlor_server::admission::{PermitFor, Policy, SigningKey, TokenRequest};
 use parlor_testing::{Answer, Client, TestServer, creating, dial, joining, within};
 use parlor_transport::quic::IDLE_TIMEOUT;
 use parlor_transport::{ConnectError, Link};
@@ -155,8 +155,8 @@ async fn with_tokens(is_required: bool) -> (TestServer, SigningKey) {
 }
 
 fn token(key: &SigningKey, what: PermitFor) -> Auth {
-    let permit = Permit { user: "user-1", app: "tanks", environment: "", what };
-    Auth::Token(key.token(&permit).unwrap().into())
+    let request = TokenRequest { user: "user-1", app: "tanks", environment: "", what };
+    Auth::Token(key.token(&request).unwrap().into())
 }
 
 #[tokio::test]

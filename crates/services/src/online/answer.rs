@@ -11,23 +11,23 @@ use hyper::body::{Body, Frame, SizeHint};
 const PART_BYTES: usize = 16 * 1024;
 
 /// The body of an answer.
-pub(super) struct Held {
+pub(super) struct ChargedBody {
     rest: Bytes,
     share: Share,
 }
 
-impl Held {
+impl ChargedBody {
     /// Fits the share to the text's size.
     ///
     /// # Errors
     /// The text is larger than its share, and the limit allows no more.
     pub(super) fn new(text: String, mut share: Share) -> Result<Self, Full> {
         share.fit(text.len())?;
-        Ok(Held { rest: text.into(), share })
+        Ok(ChargedBody { rest: text.into(), share })
     }
 }
 
-impl Body for Held {
+impl Body for ChargedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -54,9 +54,9 @@ impl Body for Held {
     }
 }
 
-impl core::fmt::Debug for Held {
+impl core::fmt::Debug for ChargedBody {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Held").field("left", &self.rest.len()).field("share", &self.share).finish()
+        f.debug_struct("ChargedBody").field("left", &self.rest.len()).field("share", &self.share).finish()
     }
 }
 
@@ -69,9 +69,12 @@ mod tests {
     #[test]
     fn threat_44_an_answer_larger_than_its_share_is_charged_whole_or_refused() {
         let unread = Unread::new(100, 100);
-        let held = Held::new("x".repeat(90), unread.take(Origin(1), 10).unwrap()).unwrap();
+        let held = ChargedBody::new("x".repeat(90), unread.take(Origin(1), 10).unwrap()).unwrap();
         assert_eq!(unread.bytes(), 90);
-        assert_eq!(Held::new("x".repeat(11), unread.take(Origin(2), 1).unwrap()).unwrap_err(), Full::All);
+        assert_eq!(
+            ChargedBody::new("x".repeat(11), unread.take(Origin(2), 1).unwrap()).unwrap_err(),
+            Full::All
+        );
         drop(held);
         assert_eq!(unread.bytes(), 0);
     }

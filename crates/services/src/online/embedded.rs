@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use parlor_hub::Origin;
-use parlor_server::embed::{self, Figures, Held, lock};
+use parlor_server::embed::{self, Figures, MemoryHeld, lock};
 
 impl embed::Services for Online {
     fn routes(&self) -> Router {
@@ -37,9 +37,9 @@ impl embed::Services for Online {
         self.services.store().answers().map(|answer| answer.map_err(why)).boxed()
     }
 
-    fn held(&self) -> Held {
+    fn held(&self) -> MemoryHeld {
         let unread = self.services.unread();
-        Held {
+        MemoryHeld {
             unread_bytes: unread.bytes(),
             unread_bytes_most: unread.bytes_most(),
             unread_refused: unread.refused(),

@@ -28,7 +28,7 @@ struct Device {
     origin: Origin,
     /// The sign-in of its access token.
     sign_in: Option<SignInId>,
-    waiting: mpsc::Sender<Waiting>,
+    waiting: mpsc::Sender<PendingNotice>,
     /// Set before it is removed, unless it is cut off.
     end: Arc<OnceLock<End>>,
 }
@@ -45,7 +45,7 @@ pub(super) enum End {
 
 /// The owner of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
+pub(super) struct FeedOwner {
     pub(super) realm: Realm,
     pub(super) player: AccountId,
     pub(super) sign_in: Option<SignInId>,
@@ -53,7 +53,7 @@ pub(super) struct Owner {
 
 /// A notice that waits for a device, and its charge to the memory of the device's address.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingNotice {
     pub(super) text: Arc<str>,
     #[expect(dead_code, reason = "it is held, not used")]
     share: Share,
@@ -69,16 +69,16 @@ pub(super) struct Feeds {
 /// The feed of one device. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Feed {
-    notices: mpsc::Receiver<Waiting>,
+    notices: mpsc::Receiver<PendingNotice>,
     feeds: super::Services,
-    owner: Owner,
+    owner: FeedOwner,
     number: u64,
     end: Arc<OnceLock<End>>,
 }
 
 impl Feeds {
     /// Opens a feed of a player.
-    pub(super) fn open(services: &super::Services, owner: Owner, origin: Origin) -> Feed {
+    pub(super) fn open(services: &super::Services, owner: FeedOwner, origin: Origin) -> Feed {
         let feeds = services.feeds();
         let number = feeds.opened.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
         let (sender, notices) = mpsc::channel(WAITING_MAX);
@@ -108,7 +108,7 @@ impl Feeds {
         devices.retain(|device| {
             let share = unread.take(device.origin, notice.len());
             share.is_ok_and(|share| {
-                device.waiting.try_send(Waiting { text: Arc::clone(notice), share }).is_ok()
+                device.waiting.try_send(PendingNotice { text: Arc::clone(notice), share }).is_ok()
             })
         });
         if devices.is_empty() {
@@ -143,7 +143,7 @@ impl Feeds {
     }
 }
 
-impl Owner {
+impl FeedOwner {
     fn key(&self) -> Key {
         (self.realm.clone(), self.player.clone())
     }
@@ -154,7 +154,7 @@ impl Feed {
     ///
     /// # Errors
     /// [`End`], even if notices wait: they are no longer for this device.
-    pub(super) async fn next(&mut self) -> Result<Waiting, End> {
+    pub(super) async fn next(&mut self) -> Result<PendingNotice, End> {
         let notice = self.notices.recv().await;
         match self.end.get() {
             Some(end) => Err(*end),
@@ -163,7 +163,7 @@ impl Feed {
     }
 
     /// Whether it is the feed of this player, by this sign-in.
-    pub(super) fn is_of(&self, owner: &Owner) -> bool {
+    pub(super) fn is_of(&self, owner: &FeedOwner) -> bool {
         self.owner == *owner
     }
 }

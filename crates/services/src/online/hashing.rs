@@ -15,7 +15,7 @@ pub(super) const WAITING_OF_ADDRESS_MAX: usize = 16;
 
 /// Waiting jobs, each with its address.
 #[derive(Debug)]
-struct Waiting<T> {
+struct JobQueue<T> {
     jobs: Vec<Job<T>>,
     /// For each address with a waiting job: when it was last served, or when its first waiting job arrived.
     origins: BTreeMap<u64, u64>,
@@ -31,9 +31,9 @@ struct Job<T> {
     what: T,
 }
 
-impl<T> Waiting<T> {
+impl<T> JobQueue<T> {
     fn new() -> Self {
-        Waiting { jobs: Vec::new(), origins: BTreeMap::new(), neighbourhoods: BTreeMap::new(), count: 0 }
+        JobQueue { jobs: Vec::new(), origins: BTreeMap::new(), neighbourhoods: BTreeMap::new(), count: 0 }
     }
 
     /// Adds a job. Returns whether there was a place; a job of the longest queue may lose its place for it.
@@ -105,25 +105,25 @@ impl<T> Waiting<T> {
 
 /// Threads that run jobs, and their queue. Each thread has its own memory that all its jobs use. The threads
 /// end when this is dropped.
-pub(super) struct Hashing<M>(Arc<Shared<M>>);
+pub(super) struct Hashing<M>(Arc<HashingPool<M>>);
 
 type Work<M> = Box<dyn FnOnce(&mut M) + Send>;
 
-struct Shared<M> {
+struct HashingPool<M> {
     queue: Mutex<Queue<M>>,
     changed: Condvar,
 }
 
 struct Queue<M> {
-    waiting: Waiting<Work<M>>,
+    waiting: JobQueue<Work<M>>,
     is_closed: bool,
 }
 
 impl<M: Default + 'static> Hashing<M> {
     /// Starts the threads.
     pub(super) fn start(threads: usize) -> std::io::Result<Self> {
-        let queue = Mutex::new(Queue { waiting: Waiting::new(), is_closed: false });
-        let hashing = Hashing(Arc::new(Shared { queue, changed: Condvar::new() }));
+        let queue = Mutex::new(Queue { waiting: JobQueue::new(), is_closed: false });
+        let hashing = Hashing(Arc::new(HashingPool { queue, changed: Condvar::new() }));
         for _ in 0..threads {
             let shared = Arc::clone(&hashing.0);
             thread::Builder::new().name("parlor-hash".to_owned()).spawn(move || shared.work())?;
@@ -140,7 +140,7 @@ impl<M: Default + 'static> Hashing<M> {
     }
 }
 
-impl<M: Default> Shared<M> {
+impl<M: Default> HashingPool<M> {
     fn work(&self) {
         let mut own = M::default();
         while let Some(work) = self.next() {
@@ -184,13 +184,13 @@ mod tests {
         Origin(((neighbourhood + 1) << 16) | number)
     }
 
-    fn all<T>(waiting: &mut Waiting<T>) -> Vec<T> {
+    fn all<T>(waiting: &mut JobQueue<T>) -> Vec<T> {
         core::iter::from_fn(|| waiting.next()).collect()
     }
 
     #[test]
     fn threat_46_addresses_are_served_in_turn_however_many_jobs_one_has() {
-        let mut waiting = Waiting::new();
+        let mut waiting = JobQueue::new();
         let taken = (0..80).filter(|job| waiting.put(far(0), ("attacker", *job))).count();
         assert_eq!(taken, WAITING_OF_ADDRESS_MAX);
         for job in 0..4 {
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn threat_46_the_longest_queue_gives_way_and_one_network_is_one_queue() {
-        let mut waiting = Waiting::new();
+        let mut waiting = JobQueue::new();
         // As many addresses as places, all of one network.
         let taken = (0..500).filter(|job| waiting.put(near(0, *job), 0)).count();
         assert_eq!(taken, WAITING_MAX, "each of them has one, and none gives way to another of the same");
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn of_two_that_want_all_each_has_half() {
-        let mut waiting = Waiting::new();
+        let mut waiting = JobQueue::new();
         for address in 0..40 {
             for _ in 0..4 {
                 waiting.put(near(0, address), 0);

@@ -57,14 +57,14 @@ pub(super) struct NoticeView {
     /// When, in milliseconds since 1970.
     pub(super) at_ms: u64,
     /// What it says.
-    #[schemars(with = "Told<'static, Map<String, Value>>")]
+    #[schemars(with = "NoticeContent<'static, Map<String, Value>>")]
     pub(super) notice: Box<RawValue>,
 }
 
 /// What a notice says, as inboxes and webhooks have it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Told")]
-pub(super) struct Told<'a, B> {
+pub(super) struct NoticeContent<'a, B> {
     /// The room.
     pub(super) room: &'a parlor_turn::RoomId,
     /// Counts the room's notices: who hears of one twice knows it by this.

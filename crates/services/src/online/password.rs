@@ -75,7 +75,7 @@ impl Passwords {
         password: String,
         kept: Option<String>,
     ) -> Result<bool, Failure> {
-        let compare = move |memory: &mut Memory| match kept.as_deref().and_then(Kept::read) {
+        let compare = move |memory: &mut Memory| match kept.as_deref().and_then(StoredHash::read) {
             Some(kept) => {
                 let hash = derive(memory, &password, &kept.salt, kept.costs);
                 hash.is_some_and(|hash| secrets::are_equal(&hash, &kept.hash))
@@ -129,20 +129,20 @@ fn derive(
 }
 
 /// The stored hash of a password. It includes its parameters, so new hashes may use others.
-struct Kept {
+struct StoredHash {
     costs: [u32; 3],
     salt: Vec<u8>,
     hash: Vec<u8>,
 }
 
-impl Kept {
+impl StoredHash {
     fn read(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('$').collect();
         let ["argon2id", memory, passes, lanes, salt, hash] = parts[..] else { return None };
         let costs = [memory.parse().ok()?, passes.parse().ok()?, lanes.parse().ok()?];
         let salt = HEXLOWER.decode(salt.as_bytes()).ok()?;
         let hash = HEXLOWER.decode(hash.as_bytes()).ok()?;
-        Some(Kept { costs, salt, hash })
+        Some(StoredHash { costs, salt, hash })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The operations over HTTP: `METHOD /v1/PATH`, one JSON object in, one out.
 
 use super::Services;
-use super::answer::Held;
+use super::answer::ChargedBody;
 use super::failure::{Failure, Kind};
 use super::json::{self, INPUT_BYTES_MAX};
 use super::table::Operation;
@@ -80,7 +80,7 @@ async fn answer(services: &Services, at: usize, path: Vec<(String, String)>, req
     match services.call(at, token, from, input, share).await {
         Ok((output, share)) => {
             let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
-            match Held::new(String::from(Box::<str>::from(output)), share) {
+            match ChargedBody::new(String::from(Box::<str>::from(output)), share) {
                 Ok(body) => (headers, Body::new(body)).into_response(),
                 Err(full) => refuse(&full.into()),
             }

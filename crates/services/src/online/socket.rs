@@ -14,7 +14,7 @@
 use super::Services;
 use super::bans::BANNED;
 use super::failure::{Failure, Kind};
-use super::feeds::{End, Feed, Feeds, Owner, Waiting};
+use super::feeds::{End, Feed, FeedOwner, Feeds, PendingNotice};
 use super::goodbye::Listener;
 use super::json;
 use super::table::Caller;
@@ -68,7 +68,7 @@ pub(crate) async fn serve(io: impl Io, origin: Origin, token: Option<String>, se
         .max_frame_size(Some(json::INPUT_BYTES_MAX));
     let socket = WebSocketStream::from_raw_socket(io, Side::Server, Some(config)).await;
     let session =
-        Session { services: services.clone(), origin, identity: None, feed: None, is_banned: false };
+        SocketState { services: services.clone(), origin, identity: None, feed: None, is_banned: false };
     // On the threads of the services, and cancelled with the caller.
     let mut tasks = JoinSet::new();
     tasks.spawn_on(session.run(socket, token), services.handle());
@@ -76,7 +76,7 @@ pub(crate) async fn serve(io: impl Io, origin: Origin, token: Option<String>, se
 }
 
 /// The state of a socket.
-struct Session {
+struct SocketState {
     services: Services,
     origin: Origin,
     identity: Option<Identity>,
@@ -104,14 +104,14 @@ struct SignedIn {
 }
 
 /// Why a socket ends.
-enum Over {
+enum SocketEnd {
     /// The client is gone, or does not read.
     Gone,
     /// The client receives a code and a reason.
     Closed(CloseCode, &'static str),
 }
 
-impl Session {
+impl SocketState {
     async fn run<S: Io>(mut self, mut socket: WebSocketStream<S>, token: Option<String>) {
         // Held until the socket is closed: the server waits for that.
         let mut closing = self.services.goodbye().listen();
@@ -122,17 +122,17 @@ impl Session {
         let end = match used {
             Some(Err(failure)) => {
                 let _ = send(&mut socket, refusal(&Value::Null, &failure)).await;
-                Over::Closed(CloseCode::Policy, "the token is not good")
+                SocketEnd::Closed(CloseCode::Policy, "the token is not good")
             }
             Some(Ok(())) | None => self.talk(&mut socket, &mut closing).await,
         };
-        if let Over::Closed(code, reason) = end {
+        if let SocketEnd::Closed(code, reason) = end {
             let frame = CloseFrame { code, reason: reason.into() };
             let _ = timeout(SEND_TIME, socket.close(Some(frame))).await;
         }
     }
 
-    async fn talk<S: Io>(&mut self, socket: &mut WebSocketStream<S>, closing: &mut Listener) -> Over {
+    async fn talk<S: Io>(&mut self, socket: &mut WebSocketStream<S>, closing: &mut Listener) -> SocketEnd {
         let began = Instant::now();
         // Fixed: no message extends it.
         let sign_in_until = began + self.services.sign_in_time();
@@ -147,21 +147,21 @@ impl Session {
                         Some(Ok(Message::Text(text))) => text,
                         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                         Some(Ok(Message::Binary(_))) => {
-                            return Over::Closed(CloseCode::Unsupported, "messages are JSON, as text");
+                            return SocketEnd::Closed(CloseCode::Unsupported, "messages are JSON, as text");
                         }
                         Some(Err(Error::Capacity(_))) => {
-                            return Over::Closed(CloseCode::Size, "a message is longer than any may be");
+                            return SocketEnd::Closed(CloseCode::Size, "a message is longer than any may be");
                         }
-                        Some(Ok(Message::Close(_)) | Err(_)) | None => return Over::Gone,
+                        Some(Ok(Message::Close(_)) | Err(_)) | None => return SocketEnd::Gone,
                     };
                     pace.wait().await;
                     let (answer, share) = self.answer(text.as_bytes()).await;
                     if send(socket, answer).await.is_err() {
-                        return Over::Gone;
+                        return SocketEnd::Gone;
                     }
                     drop(share);
                     if self.is_banned {
-                        return Over::Closed(CloseCode::Policy, "banned");
+                        return SocketEnd::Closed(CloseCode::Policy, "banned");
                     }
                 }
                 notice = next_notice(&mut self.feed, self.identity.as_ref(), self.services.time()) => {
@@ -170,21 +170,21 @@ impl Session {
                         Err(over) => return over,
                     };
                     if send(socket, format!("{{\"event\":{}}}", notice.text)).await.is_err() {
-                        return Over::Gone;
+                        return SocketEnd::Gone;
                     }
                 }
                 () = sleep_until(sign_in_until), if self.identity.is_none() => {
-                    return Over::Closed(CloseCode::Policy, "nobody has signed in");
+                    return SocketEnd::Closed(CloseCode::Policy, "nobody has signed in");
                 }
-                () = closing.wait() => return Over::Closed(CloseCode::Away, GOING_DOWN),
+                () = closing.wait() => return SocketEnd::Closed(CloseCode::Away, GOING_DOWN),
                 () = sleep_until(next_ping) => {
                     if heard.elapsed() >= SILENCE_MAX {
-                        return Over::Gone;
+                        return SocketEnd::Gone;
                     }
                     pinged = Instant::now();
                     let ping = socket.send(Message::Ping(tokio_tungstenite::tungstenite::Bytes::new()));
                     if !matches!(timeout(SEND_TIME, ping).await, Ok(Ok(()))) {
-                        return Over::Gone;
+                        return SocketEnd::Gone;
                     }
                 }
             }
@@ -266,7 +266,7 @@ impl Session {
         let caller = Caller { identity: Some(identity.clone()), origin: self.origin };
         let (realm, player) = self.services.account_of(&caller)?;
         let has_feed = identity.role == Role::Player;
-        let owner = Owner { realm, player, sign_in: identity.sign_in() };
+        let owner = FeedOwner { realm, player, sign_in: identity.sign_in() };
         let is_open = has_feed && self.feed.as_ref().is_some_and(|feed| feed.is_of(&owner));
         // Opened before the lookup of the ban: a later ban closes it.
         let feed = (has_feed && !is_open).then(|| Feeds::open(&self.services, owner, self.origin));
@@ -285,17 +285,17 @@ async fn next_notice(
     feed: &mut Option<Feed>,
     identity: Option<&Identity>,
     time: &Time,
-) -> Result<Waiting, Over> {
+) -> Result<PendingNotice, SocketEnd> {
     let (Some(feed), Some(identity)) = (feed, identity) else { return core::future::pending().await };
     loop {
         let left = identity.time_left(time);
         if left.is_zero() {
-            return Err(Over::Closed(CloseCode::Policy, TOKEN_OVER));
+            return Err(SocketEnd::Closed(CloseCode::Policy, TOKEN_OVER));
         }
         match timeout(left, feed.next()).await {
             Ok(Ok(notice)) if !identity.time_left(time).is_zero() => return Ok(notice),
-            Ok(Err(End::CutOff)) => return Err(Over::Closed(CloseCode::Again, CUT_OFF)),
-            Ok(Err(End::SignedOut)) => return Err(Over::Closed(CloseCode::Policy, SIGNED_OUT)),
+            Ok(Err(End::CutOff)) => return Err(SocketEnd::Closed(CloseCode::Again, CUT_OFF)),
+            Ok(Err(End::SignedOut)) => return Err(SocketEnd::Closed(CloseCode::Policy, SIGNED_OUT)),
             // The clock that judges the token decides.
             Ok(Ok(_)) | Err(_) => {}
         }

@@ -23,11 +23,11 @@ pub(crate) struct Unread(Arc<Inner>);
 struct Inner {
     each_max: usize,
     all_max: usize,
-    held: Mutex<Held>,
+    held: Mutex<MemoryUse>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct MemoryUse {
     all: usize,
     /// By address. Addresses that hold nothing have no entry.
     of: HashMap<Origin, usize>,

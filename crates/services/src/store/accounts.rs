@@ -3,7 +3,7 @@
 use super::Store;
 use super::error::StoreError;
 use super::ids::AccountId;
-use super::sql::{Done, Row, Sql, params, unknown_word};
+use super::sql::{Done, Sql, TableRow, params, unknown_word};
 use super::types::{
     Account, AccountKind, CREDENTIALS_MAX, Credential, CredentialKind, CredentialOwner, Role, check_text,
 };
@@ -279,7 +279,7 @@ pub(super) fn account(sql: &mut dyn Sql, realm: &Realm, id: &AccountId) -> Done<
 }
 
 /// Reads an account from the first five columns.
-fn read_account(row: &mut Row) -> Done<Account> {
+fn read_account(row: &mut TableRow) -> Done<Account> {
     let (kind, role) = (row.text(1)?, row.text(2)?);
     Ok(Account {
         id: AccountId::new(&row.text(0)?)?,

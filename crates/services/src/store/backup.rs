@@ -27,7 +27,7 @@ impl Store {
     ///
     /// [`BackupError`]. Then `path` is as before.
     pub async fn backup(&self, path: &Path) -> Result<BackupFacts, BackupError> {
-        let source = self.inner.place.file().ok_or(BackupError::NotOurs)?;
+        let source = self.inner.backend.file().ok_or(BackupError::NotOurs)?;
         let path = path.to_owned();
         let target = path.clone();
         let done = tokio::task::spawn_blocking(move || back_up(&source, &target)).await;

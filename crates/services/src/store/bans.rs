@@ -3,7 +3,7 @@
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::sign_ins::end_all;
-use super::sql::{Done, Part, Row, Sql, params};
+use super::sql::{Done, RowPage, Sql, TableRow, params};
 use super::types::{Ban, PAGE_BYTES_MAX, PAGE_MAX, Page, Role, check_text};
 use super::{Store, accounts};
 use parlor_server::realm::Realm;
@@ -94,7 +94,7 @@ impl Store {
         let realm = realm.clone();
         let (after, limit) = (after.map_or(String::new(), AccountId::to_string), limit.clamp(1, PAGE_MAX));
         self.read(move |sql| {
-            let Part { rows, is_cut } = sql.rows_within(
+            let RowPage { rows, is_cut } = sql.rows_within(
                 "SELECT account, reason, decided_by, at_ms, until_ms FROM bans
                  WHERE realm = $1 AND account > $2 ORDER BY account LIMIT $3",
                 params![&realm, &after, limit + 1],
@@ -119,7 +119,7 @@ fn ban_of(sql: &mut dyn Sql, realm: &Realm, account: &AccountId, now_ms: u64) ->
     rows.first_mut().map(read_ban).transpose()
 }
 
-fn read_ban(row: &mut Row) -> Done<Ban> {
+fn read_ban(row: &mut TableRow) -> Done<Ban> {
     Ok(Ban {
         account: AccountId::new(&row.text(0)?)?,
         reason: row.text(1)?,

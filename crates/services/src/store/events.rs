@@ -4,7 +4,7 @@
 //! notice whose body is gone counts as dropped, like an overwritten one.
 
 use super::ids::RoomId;
-use super::sql::{Done, Row, Sql, params};
+use super::sql::{Done, Sql, TableRow, params};
 use super::types::NewNotice;
 use parlor_server::realm::Realm;
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ const INLINE_BYTES: usize = 512;
 const INLINE_BYTES_ALONE: usize = 4096;
 
 /// The bodies of a commit that its room's event holds.
-pub(super) struct Shared<'a> {
+pub(super) struct EventBodies<'a> {
     /// The offset of each body.
     begins: BTreeMap<&'a [u8], usize>,
     body: Vec<u8>,
 }
 
-impl<'a> Shared<'a> {
-    pub(super) fn of(notices: &'a [NewNotice]) -> Shared<'a> {
+impl<'a> EventBodies<'a> {
+    pub(super) fn of(notices: &'a [NewNotice]) -> EventBodies<'a> {
         let mut told: BTreeMap<&[u8], usize> = BTreeMap::new();
         for notice in notices.iter().filter(|notice| notice.body.len() > INLINE_BYTES) {
             *told.entry(&notice.body).or_default() += 1;
@@ -39,7 +39,7 @@ impl<'a> Shared<'a> {
             *begin = bytes.len();
             bytes.extend_from_slice(body);
         }
-        Shared { begins: told, body: bytes }
+        EventBodies { begins: told, body: bytes }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -90,6 +90,6 @@ pub(super) fn held(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<u64>
         "SELECT bytes_upto FROM room_events WHERE realm = $1 AND room = $2 ORDER BY version DESC LIMIT 1",
         params![realm, room],
     )?;
-    let bytes = rows.first_mut().map_or(Ok(0), |row: &mut Row| row.number(0))?;
+    let bytes = rows.first_mut().map_or(Ok(0), |row: &mut TableRow| row.number(0))?;
     Ok(bytes.min(EVENT_BYTES_MAX))
 }

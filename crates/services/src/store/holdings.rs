@@ -5,7 +5,7 @@ use super::Store;
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::limits::Limits;
-use super::sql::{Done, Row, Sql, params};
+use super::sql::{Done, Sql, TableRow, params};
 use parlor_server::realm::Realm;
 
 /// The id of the table row with the sums of a realm. No account has it.
@@ -160,6 +160,6 @@ fn put(sql: &mut dyn Sql, realm: &Realm, account: &str, holding: &Holding) -> Do
     )
 }
 
-fn read(row: &mut Row) -> Done<Holding> {
+fn read(row: &mut TableRow) -> Done<Holding> {
     Ok(Holding { log_bytes: row.number(0)?, room_bytes: row.number(1)?, open_rooms: row.number(2)? })
 }

@@ -7,9 +7,9 @@
 
 use super::Store;
 use super::error::StoreError;
-use super::events::Shared;
+use super::events::EventBodies;
 use super::ids::{AccountId, RoomId};
-use super::sql::{Answer, Asked, Done, Fault, Sql, params, unexpected};
+use super::sql::{BatchResult, BatchStatement, Done, Fault, Sql, params, unexpected};
 use super::types::{INBOX_MAX, Inbox, NewNotice, Notice, PAGE_BYTES_MAX, PAGE_MAX};
 use super::worker::unavailable;
 use core::fmt::Write;
@@ -87,7 +87,7 @@ const PAGE: &str = "SELECT i.newest, i.dropped, i.oldest, n.newest, n.place,
      WHERE i.realm = $2 AND i.account = $3 ORDER BY n.newest LIMIT $4";
 
 /// One table row with its bodies.
-const ROW: &str = "SELECT n.parts, n.body, e.body FROM notices n
+const TABLE_ROW: &str = "SELECT n.parts, n.body, e.body FROM notices n
      LEFT JOIN room_events e ON e.realm = n.realm AND e.room = n.room AND e.version = n.version
      WHERE n.realm = $1 AND n.account = $2 AND n.place = $3 AND n.newest = $4";
 
@@ -112,7 +112,8 @@ fn read_page(
         page.push((newest, row.number(4)?));
         bytes = bytes.saturating_add(row.number(5)?);
     }
-    let asked = |(newest, place): &(u64, u64)| Asked::rows(ROW, params![realm, player, *place, *newest]);
+    let asked =
+        |(newest, slot): &(u64, u64)| BatchStatement::rows(TABLE_ROW, params![realm, player, *slot, *newest]);
     let found = sql.batch(&page.iter().map(asked).collect::<Vec<_>>())?;
     if found.first().is_some_and(|row| row.rows.is_empty()) {
         return Ok(None);
@@ -140,25 +141,28 @@ fn read_page(
 
 /// The notices of a commit by player, ordered by account: two servers that write to the same inboxes cannot
 /// deadlock. Each notice has its index among all.
-pub(super) struct Told<'a>(BTreeMap<&'a AccountId, Vec<(usize, &'a NewNotice)>>);
+pub(super) struct ByReceiver<'a>(BTreeMap<&'a AccountId, Vec<(usize, &'a NewNotice)>>);
 
-impl<'a> Told<'a> {
-    pub(super) fn of(notices: &'a [NewNotice]) -> Told<'a> {
+impl<'a> ByReceiver<'a> {
+    pub(super) fn of(notices: &'a [NewNotice]) -> ByReceiver<'a> {
         let mut told: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (at, notice) in notices.iter().enumerate() {
             told.entry(&notice.to).or_default().push((at, notice));
         }
-        Told(told)
+        ByReceiver(told)
     }
 
     /// The statements by which each inbox counts its new notices. Notices beyond the limit are dropped, the
     /// oldest first.
-    pub(super) fn asks<'p>(&'p self, realm: &'p Realm) -> impl Iterator<Item = Asked<'p>> + 'p {
+    pub(super) fn asks<'p>(&'p self, realm: &'p Realm) -> impl Iterator<Item = BatchStatement<'p>> + 'p {
         self.0.iter().flat_map(move |(account, told)| {
             let count = told.len() as u64;
             let too_many = count.saturating_sub(INBOX_MAX);
             let params = params![realm, *account, too_many + 1, count, too_many, INBOX_MAX];
-            [Asked::change(COUNT_MORE, params), Asked::rows(COUNTED, params![realm, *account])]
+            [
+                BatchStatement::change(COUNT_MORE, params),
+                BatchStatement::rows(COUNTED, params![realm, *account]),
+            ]
         })
     }
 
@@ -169,7 +173,7 @@ impl<'a> Told<'a> {
         sql: &mut dyn Sql,
         realm: &Realm,
         event: &Event<'_>,
-        mut answers: impl Iterator<Item = Answer>,
+        mut answers: impl Iterator<Item = BatchResult>,
     ) -> Done<Vec<u64>> {
         let mut numbers = vec![0; self.0.values().map(Vec::len).sum()];
         for (account, told) in &self.0 {
@@ -186,8 +190,8 @@ impl<'a> Told<'a> {
             let (room, version) =
                 if shared > 0 { (Some(event.room), Some(event.version)) } else { (None, None) };
             // The numbers of kept notices differ by less than this, so each has its own slot.
-            let place = newest % INBOX_MAX;
-            sql.later(PUT, params![realm, *account, place, newest, &parts, &body, room, version, shared])?;
+            let slot = newest % INBOX_MAX;
+            sql.later(PUT, params![realm, *account, slot, newest, &parts, &body, room, version, shared])?;
         }
         Ok(numbers)
     }
@@ -197,7 +201,7 @@ impl<'a> Told<'a> {
 pub(super) struct Event<'a> {
     pub(super) room: &'a RoomId,
     pub(super) version: u64,
-    pub(super) shared: &'a Shared<'a>,
+    pub(super) shared: &'a EventBodies<'a>,
 }
 
 /// The notices of one commit for one player, as a table row.
@@ -211,12 +215,12 @@ struct Packed {
     shared: u64,
 }
 
-fn pack<'a>(notices: impl Iterator<Item = &'a NewNotice>, event: &Shared<'_>) -> Packed {
+fn pack<'a>(notices: impl Iterator<Item = &'a NewNotice>, event: &EventBodies<'_>) -> Packed {
     let mut packed = Packed { parts: String::new(), body: Vec::new(), shared: 0 };
     for notice in notices {
         let line = if packed.parts.is_empty() { "" } else { "\n" };
         let size = notice.body.len();
-        let place = match event.begin(&notice.body) {
+        let extent = match event.begin(&notice.body) {
             Some(begin) => {
                 packed.shared += 1;
                 format!("{size}@{begin}")
@@ -227,7 +231,7 @@ fn pack<'a>(notices: impl Iterator<Item = &'a NewNotice>, event: &Shared<'_>) ->
             }
         };
         // Writing into a string does not fail.
-        let _ = write!(packed.parts, "{line}{place} {} {}", notice.at_ms, notice.kind);
+        let _ = write!(packed.parts, "{line}{extent} {} {}", notice.at_ms, notice.kind);
     }
     packed
 }
@@ -246,12 +250,12 @@ fn unpack(newest: u64, parts: &str, mut body: &[u8], event: Option<&[u8]>) -> Do
     let mut unpacked = Unpacked::default();
     let mut read = |(seq, part): (u64, &str)| {
         let mut words = part.splitn(3, ' ');
-        let place = words.next()?;
+        let extent = words.next()?;
         let at_ms = words.next()?.parse().ok()?;
         let kind = words.next()?.to_owned();
-        let own = match place.split_once('@') {
+        let own = match extent.split_once('@') {
             None => {
-                let (own, rest) = body.split_at_checked(place.parse().ok()?)?;
+                let (own, rest) = body.split_at_checked(extent.parse().ok()?)?;
                 body = rest;
                 own
             }
@@ -306,7 +310,7 @@ mod tests {
             at_ms,
         };
         let told_notices = told.map(notice);
-        let Packed { parts, body, shared } = pack(told_notices.iter(), &Shared::of(&told_notices));
+        let Packed { parts, body, shared } = pack(told_notices.iter(), &EventBodies::of(&told_notices));
         assert_eq!(shared, 0, "what is small stands in the row");
         let read = unpack(20, &parts, &body, None).unwrap().notices;
         let again = |(seq, (kind, body, at_ms)): (u64, (&str, &str, u64))| Notice {
@@ -331,7 +335,7 @@ mod tests {
         };
         let (large, small) = ("l".repeat(5000), "s".repeat(400));
         let told = [notice(&small, 1), notice(&large, 2), notice(&large, 3)];
-        let event = Shared::of(&told);
+        let event = EventBodies::of(&told);
         let Packed { parts, body, shared } = pack(told.iter(), &event);
         assert_eq!((shared, body.len()), (2, 400));
         let read = unpack(9, &parts, &body, Some(large.as_bytes())).unwrap();

@@ -27,21 +27,21 @@ pub(super) trait Job: Send {
 }
 
 /// A job with a waiting caller.
-pub(super) struct Task<T, F> {
+pub(super) struct PendingJob<T, F> {
     work: F,
     weight: (Growth, usize),
     made: Option<Result<T, StoreError>>,
     asker: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, F> Task<T, F> {
+impl<T, F> PendingJob<T, F> {
     pub(super) fn new(weight: (Growth, usize), work: F) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (asker, answer) = oneshot::channel();
-        (Task { work, weight, made: None, asker }, answer)
+        (PendingJob { work, weight, made: None, asker }, answer)
     }
 }
 
-impl<T, F> Job for Task<T, F>
+impl<T, F> Job for PendingJob<T, F>
 where
     T: Send,
     F: FnMut(&mut dyn Sql) -> Done<T> + Send,

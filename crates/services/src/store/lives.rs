@@ -9,7 +9,7 @@ use super::error::StoreError;
 use super::holdings::{Charge, charge};
 use super::ids::{AccountId, RoomId};
 use super::limits::Limits;
-use super::sql::{Done, Row, Sql, params};
+use super::sql::{Done, Sql, TableRow, params};
 use super::types::stored_realm;
 use super::{Store, accounts, events, rooms};
 use parlor_server::realm::Realm;
@@ -58,7 +58,7 @@ pub struct Unseen {
 }
 
 /// A room's table row before a commit.
-struct Life {
+struct RetentionRow {
     account: String,
     is_open: bool,
     bytes: u64,
@@ -88,7 +88,7 @@ pub(super) fn go_on(
     (realm, room): (&Realm, &RoomId),
     life: &RoomLife,
     (size, event_bytes): (usize, Option<u64>),
-    rows: &mut [Row],
+    rows: &mut [TableRow],
     judged_by: Option<&Limits>,
 ) -> Done<()> {
     let before = rows.first_mut().map(read).transpose()?;
@@ -113,8 +113,8 @@ pub(super) fn go_on(
     put(sql, realm, room, &next)
 }
 
-fn next(life: &RoomLife, account: &str, size: usize, event_bytes: u64) -> Life {
-    Life {
+fn next(life: &RoomLife, account: &str, size: usize, event_bytes: u64) -> RetentionRow {
+    RetentionRow {
         account: account.to_owned(),
         is_open: life.is_open,
         bytes: stepped(size, event_bytes),
@@ -127,8 +127,8 @@ fn stepped(size: usize, event_bytes: u64) -> u64 {
     document.saturating_add(event_bytes.div_ceil(EVENT_STEP_BYTES).saturating_mul(EVENT_STEP_BYTES))
 }
 
-impl Life {
-    fn is_as(&self, other: &Life) -> bool {
+impl RetentionRow {
+    fn is_as(&self, other: &RetentionRow) -> bool {
         (self.is_open, self.bytes, self.until_ms) == (other.is_open, other.bytes, other.until_ms)
     }
 }
@@ -139,7 +139,7 @@ impl Charge {
     }
 }
 
-fn difference(before: Option<&Life>, next: &Life) -> Charge {
+fn difference(before: Option<&RetentionRow>, next: &RetentionRow) -> Charge {
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let open = |is_open: bool| i64::from(is_open);
     Charge {
@@ -149,7 +149,7 @@ fn difference(before: Option<&Life>, next: &Life) -> Charge {
     }
 }
 
-fn put(sql: &mut dyn Sql, realm: &Realm, room: &RoomId, life: &Life) -> Done<()> {
+fn put(sql: &mut dyn Sql, realm: &Realm, room: &RoomId, life: &RetentionRow) -> Done<()> {
     sql.later(
         "INSERT INTO room_lives (realm, room, account, is_open, bytes, until_ms) VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (realm, room) DO UPDATE SET is_open = $4, bytes = $5, until_ms = $6",
@@ -157,8 +157,8 @@ fn put(sql: &mut dyn Sql, realm: &Realm, room: &RoomId, life: &Life) -> Done<()>
     )
 }
 
-fn read(row: &mut Row) -> Done<Life> {
-    Ok(Life {
+fn read(row: &mut TableRow) -> Done<RetentionRow> {
+    Ok(RetentionRow {
         account: row.text(0)?,
         is_open: row.number(1)? == 1,
         bytes: row.number(2)?,
@@ -388,11 +388,11 @@ const COUNTS: &[(&str, &str)] = &[
     ("webhooks", "SELECT CAST(COALESCE(SUM(waiting), 0) AS BIGINT) FROM outboxes"),
 ];
 
-fn named(row: &mut Row) -> Done<(Realm, RoomId)> {
+fn named(row: &mut TableRow) -> Done<(Realm, RoomId)> {
     Ok((stored_realm(&row.text(0)?)?, RoomId::new(&row.text(1)?)?))
 }
 
-fn delete_each(sql: &mut dyn Sql, rows: Vec<Row>, statement: &'static str) -> Done<Swept> {
+fn delete_each(sql: &mut dyn Sql, rows: Vec<TableRow>, statement: &'static str) -> Done<Swept> {
     let count = rows.len();
     for mut row in rows {
         let (realm, id) = (row.text(0)?, row.text(1)?);
@@ -410,7 +410,7 @@ fn delete(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<bool> {
     sql.later("DELETE FROM room_lives WHERE realm = $1 AND room = $2", params![realm, room])?;
     if let Some(life) = life {
         let nothing =
-            Life { account: life.account.clone(), is_open: false, bytes: 0, until_ms: life.until_ms };
+            RetentionRow { account: life.account.clone(), is_open: false, bytes: 0, until_ms: life.until_ms };
         charge(sql, realm, &life.account, difference(Some(&life), &nothing), None)?;
     }
     Ok(sql.change("DELETE FROM rooms WHERE realm = $1 AND id = $2", params![realm, room])? > 0)

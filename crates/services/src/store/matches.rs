@@ -8,7 +8,7 @@ use super::error::StoreError;
 use super::holdings::{Charge, charge};
 use super::ids::AccountId;
 use super::limits::Limits;
-use super::sql::{Done, Fault, Part, Row, Sql, params};
+use super::sql::{Done, Fault, RowPage, Sql, TableRow, params};
 use super::types::{
     BODY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_MAX, Page, check_size, check_text, invalid, stored_realm,
 };
@@ -271,7 +271,7 @@ impl Store {
         let (opened_ms, id) = parse_cursor(after)?;
         let (realm, player, limit) = (realm.clone(), player.cloned(), limit.clamp(1, PAGE_MAX));
         self.read(move |sql| {
-            let Part { rows, is_cut } = match &player {
+            let RowPage { rows, is_cut } = match &player {
                 None => sql.rows_within(
                     "SELECT id, label, opened_ms, ended_ms, ending, entries, bytes, cut FROM matches
                      WHERE realm = $1 AND (opened_ms, id) < ($2, $3) ORDER BY opened_ms DESC, id DESC LIMIT $4",
@@ -319,7 +319,7 @@ impl Store {
                 params![&realm, &id, from, limit],
                 LOG_PAGE_BYTES,
             )?;
-            let entry = |mut row: Row| {
+            let entry = |mut row: TableRow| {
                 let (number, at_ms, body) = (row.number(0)?, row.number(1)?, row.bytes(2)?);
                 Ok(MatchEntry { number, at_ms, body, player: None })
             };
@@ -492,7 +492,7 @@ fn load(sql: &mut dyn Sql, realm: &Realm, id: &str) -> Done<Option<KeptMatch>> {
     rows.first_mut().map(read_match).transpose()
 }
 
-fn read_match(row: &mut Row) -> Done<KeptMatch> {
+fn read_match(row: &mut TableRow) -> Done<KeptMatch> {
     let (id, label, opened_ms) = (row.text(0)?, row.text(1)?, row.number(2)?);
     let (ended_ms, ending) = (row.optional_number(3)?, row.optional_text(4)?);
     let ending = ending.map(|word| {

@@ -63,7 +63,7 @@ use address::Address;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use limits::{Gauge, Growth};
-use line::{Line, Task};
+use line::{Line, PendingJob};
 use sql::{Done, Sql};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -148,7 +148,7 @@ pub struct Store {
 }
 
 struct Inner {
-    place: Place,
+    backend: Backend,
     options: Options,
     writes: Arc<Line>,
     reads: Arc<Line>,
@@ -158,7 +158,7 @@ struct Inner {
 
 /// The kind of database.
 #[derive(Clone, Debug)]
-enum Place {
+enum Backend {
     File(Arc<sqlite::Owned>),
     Server(Arc<postgres::Server>),
 }
@@ -217,7 +217,7 @@ impl Store {
     /// [`StoreError::Unavailable`] while a commit stalls, or shortly after one failed.
     pub fn state(&self) -> Result<(), StoreError> {
         let reason = match () {
-            () if !self.inner.place.is_ours() => "its connection that keeps others out is lost",
+            () if !self.inner.backend.is_ours() => "its connection that keeps others out is lost",
             () if self.inner.pulse.is_stalled(self.inner.options.answer_limit) => "the database stands still",
             () if self.inner.pulse.has_failed_within(FAILURE_COUNTS_FOR) => "the last write failed",
             () => return Ok(()),
@@ -282,7 +282,7 @@ impl Store {
         T: Send + 'static,
         F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
     {
-        let (task, answer) = Task::new(weight, work);
+        let (task, answer) = PendingJob::new(weight, work);
         if !line.put(Box::new(task), weight.1) {
             return Err(self.turned_away("too many wait for it"));
         }
@@ -305,17 +305,17 @@ impl Store {
 
 impl Inner {
     fn open(address: &Address, options: Options) -> Result<Inner, OpenError> {
-        let place = match address {
-            Address::Sqlite(path) => Place::File(Arc::new(sqlite::own(path)?)),
-            Address::Postgres(server) => Place::Server(Arc::new(postgres::own(server)?)),
+        let backend = match address {
+            Address::Sqlite(path) => Backend::File(Arc::new(sqlite::own(path)?)),
+            Address::Postgres(server) => Backend::Server(Arc::new(postgres::own(server)?)),
         };
-        place.migrate()?;
+        backend.migrate()?;
         let inner = Inner {
             writes: Arc::new(Line::new(options.waiting_max, WAITING_BYTES_MAX)),
             reads: Arc::new(Line::new(options.waiting_max, WAITING_BYTES_MAX)),
             pulse: Arc::new(Pulse::new()),
             threads: Mutex::default(),
-            place,
+            backend,
             options,
         };
         inner.start()?;
@@ -325,14 +325,14 @@ impl Inner {
     fn start(&self) -> Result<(), OpenError> {
         let retry_after = self.options.retry_after;
         let (line, pulse) = (Arc::clone(&self.writes), Arc::clone(&self.pulse));
-        let mut connection = Connection::new(self.place.writer(self.options.durability));
+        let mut connection = Connection::new(self.backend.writer(self.options.durability));
         let gauge = Gauge::new(self.options.limits);
         self.spawn("store-commit", move || {
             worker::commit_all(&line, &pulse, &mut connection, gauge, retry_after);
         })?;
         for _ in 0..READERS {
             let line = Arc::clone(&self.reads);
-            let mut connection = Connection::new(self.place.reader());
+            let mut connection = Connection::new(self.backend.reader());
             self.spawn("store-read", move || worker::read_all(&line, &mut connection, retry_after))?;
         }
         Ok(())
@@ -361,7 +361,7 @@ impl Inner {
             // A thread that panicked has already reported it.
             let _ = thread.join();
         }
-        self.place.close();
+        self.backend.close();
     }
 }
 
@@ -374,22 +374,22 @@ impl Drop for Inner {
 impl core::fmt::Debug for Inner {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Store")
-            .field("place", &self.place)
+            .field("backend", &self.backend)
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }
 
-impl Place {
+impl Backend {
     fn migrate(&self) -> Result<(), OpenError> {
         match self {
-            Place::File(file) => {
+            Backend::File(file) => {
                 let mut sql = sqlite::writer(&file.path, Durability::Full).map_err(layouts::failed)?;
                 layouts::migrate(sql.as_mut(), layouts::SQLITE)?;
                 drop(sql);
                 sqlite::mark_open(&file.path).map_err(layouts::failed)
             }
-            Place::Server(server) => {
+            Backend::Server(server) => {
                 let mut sql = postgres::connect(server, Durability::Full, None).map_err(layouts::failed)?;
                 layouts::migrate(sql.as_mut(), layouts::POSTGRES)
             }
@@ -399,23 +399,23 @@ impl Place {
     /// Leaves a file that is complete without its log, and releases a database for another server.
     fn close(&self) {
         match self {
-            Place::File(file) => {
+            Backend::File(file) => {
                 if let Err(fault) = sqlite::close(&file.path) {
                     let error = layouts::failed(fault);
                     tracing::warn!(path = %file.path.display(), %error, "the store's log stays beside it: copy both files or none");
                 }
             }
-            Place::Server(server) => server.let_go(),
+            Backend::Server(server) => server.let_go(),
         }
     }
 
     fn writer(&self, durability: Durability) -> Connect {
         match self {
-            Place::File(file) => {
+            Backend::File(file) => {
                 let file = Arc::clone(file);
                 Box::new(move || sqlite::writer(&file.path, durability))
             }
-            Place::Server(server) => {
+            Backend::Server(server) => {
                 let server = Arc::clone(server);
                 Box::new(move || postgres::connect(&server, durability, Some(server.owner())))
             }
@@ -424,11 +424,11 @@ impl Place {
 
     fn reader(&self) -> Connect {
         match self {
-            Place::File(file) => {
+            Backend::File(file) => {
                 let file = Arc::clone(file);
                 Box::new(move || sqlite::reader(&file.path))
             }
-            Place::Server(server) => {
+            Backend::Server(server) => {
                 let server = Arc::clone(server);
                 Box::new(move || postgres::connect(&server, Durability::Full, None))
             }
@@ -438,16 +438,16 @@ impl Place {
     /// Whether the store is surely this server's. It is not while the connection with the lock is lost.
     fn is_ours(&self) -> bool {
         match self {
-            Place::File(_) => true,
-            Place::Server(server) => server.owner().is_held(),
+            Backend::File(_) => true,
+            Backend::Server(server) => server.owner().is_held(),
         }
     }
 
     /// The file of an SQLite store.
     fn file(&self) -> Option<PathBuf> {
         match self {
-            Place::File(file) => Some(file.path.clone()),
-            Place::Server(_) => None,
+            Backend::File(file) => Some(file.path.clone()),
+            Backend::Server(_) => None,
         }
     }
 }

@@ -29,13 +29,13 @@ const SESSION: &str =
      SET idle_session_timeout = 0; SET statement_timeout = '5s'";
 
 /// A connection, and its task.
-type Session = (Client, JoinHandle<()>);
+type LockSession = (Client, JoinHandle<()>);
 
 /// Whether the lock is held.
 #[derive(Debug)]
-pub(super) struct Held(AtomicBool);
+pub(super) struct LockState(AtomicBool);
 
-impl Held {
+impl LockState {
     pub(super) fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -46,28 +46,28 @@ impl Held {
 }
 
 /// Holds the lock until it is released.
-pub(super) struct Owner {
-    held: Arc<Held>,
+pub(super) struct StoreLock {
+    held: Arc<LockState>,
     stop: watch::Sender<bool>,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
-impl Owner {
+impl StoreLock {
     /// Takes the lock, and holds it in a thread.
     pub(super) fn take(reached: Reached) -> Result<Self, OpenError> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
         let session = runtime.block_on(take(&reached))?;
-        let held = Arc::new(Held(AtomicBool::new(true)));
+        let held = Arc::new(LockState(AtomicBool::new(true)));
         let (stop, stopped) = watch::channel(false);
         let seen = Arc::clone(&held);
         let thread = thread::Builder::new()
             .name("store-owner".to_owned())
             .spawn(move || hold(&runtime, &reached, session, &seen, stopped))
             .map_err(OpenError::Thread)?;
-        Ok(Owner { held, stop, thread: Mutex::new(Some(thread)) })
+        Ok(StoreLock { held, stop, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) fn held(&self) -> Arc<Held> {
+    pub(super) fn held(&self) -> Arc<LockState> {
         Arc::clone(&self.held)
     }
 
@@ -82,7 +82,7 @@ impl Owner {
     }
 }
 
-impl Drop for Owner {
+impl Drop for StoreLock {
     fn drop(&mut self) {
         self.let_go();
     }
@@ -92,8 +92,8 @@ impl Drop for Owner {
 fn hold(
     runtime: &Runtime,
     reached: &Reached,
-    session: Session,
-    held: &Held,
+    session: LockSession,
+    held: &LockState,
     mut stopped: watch::Receiver<bool>,
 ) {
     runtime.block_on(async {
@@ -126,7 +126,7 @@ fn hold(
 }
 
 /// Waits until the connection is closed. Without a connection it waits forever.
-async fn lost(session: Option<&mut Session>) {
+async fn lost(session: Option<&mut LockSession>) {
     match session {
         // Any result means the end.
         Some((_, connection)) => drop(connection.await),
@@ -140,7 +140,7 @@ async fn answers(client: &Client) -> bool {
 }
 
 /// Connects and takes the lock.
-async fn take(reached: &Reached) -> Result<Session, OpenError> {
+async fn take(reached: &Reached) -> Result<LockSession, OpenError> {
     let away = || OpenError::Database("PostgreSQL does not answer".to_owned());
     let failed = |error: tokio_postgres::Error| OpenError::Database(detail(&error));
     let taking = async {

@@ -10,8 +10,8 @@
 use super::Durability;
 use super::address::{Protection, without_password};
 use super::error::{OpenError, StoreError};
-use super::owner::{Held, Owner};
-use super::sql::{Answer, Asked, Done, Fault, Param, Part, Row, Sql, Value};
+use super::owner::{LockState, StoreLock};
+use super::sql::{BatchResult, BatchStatement, Done, Fault, Param, RowPage, Sql, TableRow, Value};
 use bytes::BytesMut;
 use core::error::Error;
 use core::pin::{Pin, pin};
@@ -42,7 +42,7 @@ const PENDING_MAX: usize = 256;
 /// A server, and how it is reached.
 pub(super) struct Server {
     reached: Reached,
-    owner: Owner,
+    owner: StoreLock,
 }
 
 /// The address and protection of a server.
@@ -54,7 +54,7 @@ pub(super) struct Reached {
 
 impl Server {
     /// The owner's lock.
-    pub(super) fn owner(&self) -> Arc<Held> {
+    pub(super) fn owner(&self) -> Arc<LockState> {
         self.owner.held()
     }
 
@@ -67,7 +67,7 @@ impl Server {
 /// Takes the database at an address for this process.
 pub(super) fn own(address: &str) -> Result<Server, OpenError> {
     let reached = parse(address)?;
-    let owner = Owner::take(reached.clone())?;
+    let owner = StoreLock::take(reached.clone())?;
     Ok(Server { reached, owner })
 }
 
@@ -107,7 +107,7 @@ impl core::fmt::Debug for Server {
 pub(super) fn connect(
     server: &Server,
     durability: Durability,
-    held: Option<Arc<Held>>,
+    held: Option<Arc<LockState>>,
 ) -> Done<Box<dyn Sql>> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Fault::Storage(format!("no runtime for PostgreSQL: {error}")))?;
@@ -146,7 +146,7 @@ pub(super) async fn connect_to(
 }
 
 /// A sent statement with a pending answer.
-type Sent = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + Send>>;
+type PendingStatement = Pin<Box<dyn Future<Output = Result<u64, tokio_postgres::Error>> + Send>>;
 
 struct Postgres {
     runtime: Runtime,
@@ -154,9 +154,9 @@ struct Postgres {
     /// Prepared statements by their text. Their number is that of the statements in the store's code.
     prepared: HashMap<&'static str, Statement>,
     /// In the order of sending.
-    pending: Vec<Sent>,
+    pending: Vec<PendingStatement>,
     /// Whether transactions may begin; `None` for always.
-    held: Option<Arc<Held>>,
+    held: Option<Arc<LockState>>,
 }
 
 impl Postgres {
@@ -222,7 +222,12 @@ impl Sql for Postgres {
     }
 
     /// The rest of a cut answer is read from the connection and dropped before the next answer.
-    fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part> {
+    fn rows_within(
+        &mut self,
+        statement: &'static str,
+        params: &[Param<'_>],
+        bytes_max: usize,
+    ) -> Done<RowPage> {
         let prepared = self.prepare(statement)?;
         let params = borrowed(params);
         let (found, is_cut) = self.wait(async {
@@ -237,10 +242,10 @@ impl Sql for Postgres {
             }
             Ok((found, false))
         })?;
-        Ok(Part { rows: read(&found)?, is_cut })
+        Ok(RowPage { rows: read(&found)?, is_cut })
     }
 
-    fn batch(&mut self, asked: &[Asked<'_>]) -> Done<Vec<Answer>> {
+    fn batch(&mut self, asked: &[BatchStatement<'_>]) -> Done<Vec<BatchResult>> {
         let prepared = asked.iter().map(|asked| self.prepare(asked.statement)).collect::<Done<Vec<_>>>()?;
         let params: Vec<_> = asked.iter().map(|asked| borrowed(&asked.params)).collect();
         let client = &self.client;
@@ -252,14 +257,14 @@ impl Sql for Postgres {
             }
         });
         let answers = self.wait(try_join_all(sent))?;
-        answers.into_iter().map(|(changed, found)| Ok(Answer { changed, rows: read(&found)? })).collect()
+        answers.into_iter().map(|(changed, found)| Ok(BatchResult { changed, rows: read(&found)? })).collect()
     }
 
     fn later(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<()> {
         let prepared = self.prepare(statement)?;
         let client = Arc::clone(&self.client);
         let values: Vec<Value> = params.iter().map(|param| Value::from(*param)).collect();
-        let mut sent: Sent = Box::pin(async move {
+        let mut sent: PendingStatement = Box::pin(async move {
             let params: Vec<Param<'_>> = values.iter().map(Param::from).collect();
             client.execute(&prepared, &borrowed(&params)).await
         });
@@ -319,10 +324,10 @@ impl Sql for Postgres {
     }
 }
 
-fn read(found: &[tokio_postgres::Row]) -> Done<Vec<Row>> {
+fn read(found: &[tokio_postgres::Row]) -> Done<Vec<TableRow>> {
     let values =
         |row: &tokio_postgres::Row| (0..row.len()).map(|column| value(row, column)).collect::<Done<_>>();
-    found.iter().map(|row| values(row).map(Row)).collect()
+    found.iter().map(|row| values(row).map(TableRow)).collect()
 }
 
 fn borrowed<'a>(params: &'a [Param<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {

@@ -2,10 +2,10 @@
 //! transaction, so each stored change is reported, and no other.
 
 use super::error::StoreError;
-use super::events::Shared;
+use super::events::EventBodies;
 use super::ids::{AccountId, RoomId};
 use super::limits::{Growth, Limits};
-use super::sql::{Asked, Done, Part, Row, Sql, params};
+use super::sql::{BatchStatement, Done, RowPage, Sql, TableRow, params};
 use super::types::{
     BODY_BYTES_MAX, CommitKind, DOCUMENT_BYTES_MAX, EFFECTS_MAX, Effects, GATHERING_ROOMS_MAX,
     NOTICE_BYTES_MAX, NewRoom, PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Room, RoomListing,
@@ -245,10 +245,10 @@ fn commit(
         expected
     ];
     // The room and the inboxes in one round trip.
-    let told = inbox::Told::of(&effects.notices);
+    let told = inbox::ByReceiver::of(&effects.notices);
     let life = effects.life.as_ref();
-    let asked: Vec<_> = core::iter::once(Asked::change(NEXT, next))
-        .chain(life.map(|_| Asked::rows(lives::LIFE, params![realm, id])))
+    let asked: Vec<_> = core::iter::once(BatchStatement::change(NEXT, next))
+        .chain(life.map(|_| BatchStatement::rows(lives::LIFE, params![realm, id])))
         .chain(told.asks(realm))
         .collect();
     let mut answers = sql.batch(&asked)?.into_iter();
@@ -267,7 +267,7 @@ fn commit(
         }
         set_players(sql, realm, id, created_ms, state)?;
     }
-    let shared = Shared::of(&effects.notices);
+    let shared = EventBodies::of(&effects.notices);
     let event_bytes =
         if shared.is_empty() { None } else { Some(shared.put(sql, realm, id, state.version)?) };
     if let Some(life) = life {
@@ -379,11 +379,11 @@ fn send(
     effects: &Effects,
 ) -> Done<Vec<u64>> {
     call(sql, realm, effects)?;
-    let shared = Shared::of(&effects.notices);
+    let shared = EventBodies::of(&effects.notices);
     if !shared.is_empty() {
         shared.put(sql, realm, room, version)?;
     }
-    let told = inbox::Told::of(&effects.notices);
+    let told = inbox::ByReceiver::of(&effects.notices);
     let asked: Vec<_> = told.asks(realm).collect();
     let answers = sql.batch(&asked)?;
     told.put(sql, realm, &inbox::Event { room, version, shared: &shared }, answers.into_iter())
@@ -393,7 +393,7 @@ fn call(sql: &mut dyn Sql, realm: &Realm, effects: &Effects) -> Done<()> {
     effects.webhooks.iter().try_for_each(|webhook| webhooks::put(sql, realm, webhook))
 }
 
-fn read_room(row: &mut Row) -> Done<Room> {
+fn read_room(row: &mut TableRow) -> Done<Room> {
     let (listing, stage) = read_listing(row)?;
     let state = RoomState {
         version: listing.version,
@@ -410,7 +410,7 @@ fn read_room(row: &mut Row) -> Done<Room> {
 }
 
 /// Reads a listing and the room's stage from the first seven columns.
-fn read_listing(row: &mut Row) -> Done<(RoomListing, Stage)> {
+fn read_listing(row: &mut TableRow) -> Done<(RoomListing, Stage)> {
     let (stage, players) = read_lines(&row.text(6)?)?;
     let listing = RoomListing {
         id: RoomId::new(&row.text(0)?)?,
@@ -424,12 +424,12 @@ fn read_listing(row: &mut Row) -> Done<(RoomListing, Stage)> {
     Ok((listing, stage))
 }
 
-pub(super) fn listings(rows: Vec<Row>) -> Done<Vec<RoomListing>> {
+pub(super) fn listings(rows: Vec<TableRow>) -> Done<Vec<RoomListing>> {
     rows.into_iter().map(|mut row| read_listing(&mut row).map(|(listing, _)| listing)).collect()
 }
 
 /// A page of up to `limit` rows. One more row means that another page follows.
-pub(super) fn page(Part { rows, is_cut }: Part, limit: usize) -> Done<Page<RoomListing>> {
+pub(super) fn page(RowPage { rows, is_cut }: RowPage, limit: usize) -> Done<Page<RoomListing>> {
     let mut items = listings(rows)?;
     let has_more = is_cut || items.len() > limit;
     items.truncate(limit);

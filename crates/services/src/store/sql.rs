@@ -50,21 +50,26 @@ pub(super) trait Sql: Send {
     }
 
     /// Queries rows.
-    fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<Row>> {
+    fn rows(&mut self, statement: &'static str, params: &[Param<'_>]) -> Done<Vec<TableRow>> {
         self.rows_within(statement, params, usize::MAX).map(|part| part.rows)
     }
 
     /// Queries rows, and stops reading once they hold `bytes_max` bytes. Returns at least one row if there
     /// are any.
-    fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part>;
+    fn rows_within(
+        &mut self,
+        statement: &'static str,
+        params: &[Param<'_>],
+        bytes_max: usize,
+    ) -> Done<RowPage>;
 
     /// Executes these statements, in this order and in one round trip.
-    fn batch(&mut self, asked: &[Asked<'_>]) -> Done<Vec<Answer>> {
-        let mut execute = |asked: &Asked<'_>| {
+    fn batch(&mut self, asked: &[BatchStatement<'_>]) -> Done<Vec<BatchResult>> {
+        let mut execute = |asked: &BatchStatement<'_>| {
             Ok(if asked.is_change {
-                Answer { changed: self.change(asked.statement, &asked.params)?, rows: Vec::new() }
+                BatchResult { changed: self.change(asked.statement, &asked.params)?, rows: Vec::new() }
             } else {
-                Answer { changed: 0, rows: self.rows(asked.statement, &asked.params)? }
+                BatchResult { changed: 0, rows: self.rows(asked.statement, &asked.params)? }
             })
         };
         asked.iter().map(&mut execute).collect()
@@ -84,32 +89,32 @@ pub(super) trait Sql: Send {
 
 /// A statement of a [batch](Sql::batch).
 #[derive(Debug)]
-pub(super) struct Asked<'p> {
+pub(super) struct BatchStatement<'p> {
     pub(super) statement: &'static str,
     pub(super) params: Vec<Param<'p>>,
     /// Whether it changes rows, and returns none.
     pub(super) is_change: bool,
 }
 
-impl<'p> Asked<'p> {
+impl<'p> BatchStatement<'p> {
     /// A statement that changes rows. For SQLite, a `RETURNING` costs more than another statement that reads
     /// the row.
     pub(super) fn change(statement: &'static str, params: &[Param<'p>]) -> Self {
-        Asked { statement, params: params.to_vec(), is_change: true }
+        BatchStatement { statement, params: params.to_vec(), is_change: true }
     }
 
     /// A statement that returns rows.
     pub(super) fn rows(statement: &'static str, params: &[Param<'p>]) -> Self {
-        Asked { statement, params: params.to_vec(), is_change: false }
+        BatchStatement { statement, params: params.to_vec(), is_change: false }
     }
 }
 
 /// The answer to a statement of a batch.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct BatchResult {
     /// Number of changed rows.
     pub(super) changed: u64,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<TableRow>,
 }
 
 /// A parameter of a statement.
@@ -133,17 +138,17 @@ pub(super) enum Value {
 
 /// A row of a query's result. Each value is taken once.
 #[derive(Debug)]
-pub(super) struct Row(pub(super) Vec<Value>);
+pub(super) struct TableRow(pub(super) Vec<Value>);
 
 /// The first rows of a query's result.
 #[derive(Debug, Default)]
-pub(super) struct Part {
-    pub(super) rows: Vec<Row>,
+pub(super) struct RowPage {
+    pub(super) rows: Vec<TableRow>,
     /// Whether further rows were not read because these hold enough bytes.
     pub(super) is_cut: bool,
 }
 
-impl Row {
+impl TableRow {
     /// Bytes of its values.
     pub(super) fn len(&self) -> usize {
         let len = |value: &Value| match value {

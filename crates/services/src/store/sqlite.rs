@@ -2,7 +2,7 @@
 
 use super::backup::beside;
 use super::error::{OpenError, StoreError};
-use super::sql::{Done, Fault, Param, Part, Row, Sql, Value};
+use super::sql::{Done, Fault, Param, RowPage, Sql, TableRow, Value};
 use super::{Durability, layouts};
 use core::time::Duration;
 use rusqlite::config::DbConfig;
@@ -188,11 +188,16 @@ impl Sql for Sqlite {
         Ok(changed as u64)
     }
 
-    fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part> {
+    fn rows_within(
+        &mut self,
+        statement: &'static str,
+        params: &[Param<'_>],
+        bytes_max: usize,
+    ) -> Done<RowPage> {
         let mut prepared = self.connection.prepare_cached(statement).map_err(fault)?;
         let columns = prepared.column_count();
         let mut found = prepared.query(rusqlite::params_from_iter(params)).map_err(fault)?;
-        let (mut part, mut bytes) = (Part::default(), 0_usize);
+        let (mut part, mut bytes) = (RowPage::default(), 0_usize);
         while let Some(row) = found.next().map_err(fault)? {
             if bytes >= bytes_max {
                 part.is_cut = true;
@@ -200,7 +205,7 @@ impl Sql for Sqlite {
             }
             let values: rusqlite::Result<Vec<Value>> =
                 (0..columns).map(|column| row.get_ref(column).map(value)).collect();
-            let row = Row(values.map_err(fault)?);
+            let row = TableRow(values.map_err(fault)?);
             bytes = bytes.saturating_add(row.len());
             part.rows.push(row);
         }

@@ -11,7 +11,7 @@
 use super::error::StoreError;
 use super::limits::{Gauge, Size};
 use super::line::{Job, Line};
-use super::sql::{Answer, Asked, Done, Fault, Param, Part, Sql};
+use super::sql::{BatchResult, BatchStatement, Done, Fault, Param, RowPage, Sql};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
@@ -205,7 +205,7 @@ fn try_group(group: &mut [Box<dyn Job>], connection: &mut Connection) -> Done<bo
     let mut tries = 1;
     loop {
         let done = connection.get().and_then(|sql| {
-            if let Came::Through { has_changed } = transaction(group, sql, Writes::Together)? {
+            if let TransactionResult::Through { has_changed } = transaction(group, sql, Writes::Together)? {
                 return Ok(has_changed);
             }
             transaction(group, sql, Writes::Apart).map(|_| true)
@@ -236,7 +236,7 @@ enum Writes {
 
 /// The result of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Came {
+enum TransactionResult {
     /// Committed.
     Through { has_changed: bool },
     /// Rolled back: the writes must run apart.
@@ -244,40 +244,40 @@ enum Came {
 }
 
 /// Runs and commits a group.
-fn transaction(group: &mut [Box<dyn Job>], sql: &mut dyn Sql, writes: Writes) -> Done<Came> {
+fn transaction(group: &mut [Box<dyn Job>], sql: &mut dyn Sql, writes: Writes) -> Done<TransactionResult> {
     sql.step("BEGIN")?;
     let done = match writes {
         Writes::Together => run_together(group, sql),
-        Writes::Apart => run_apart(group, sql).map(|()| Came::Through { has_changed: true }),
+        Writes::Apart => run_apart(group, sql).map(|()| TransactionResult::Through { has_changed: true }),
     };
-    let done = done.and_then(|came| {
-        if came != Came::ToNothing {
+    let done = done.and_then(|result| {
+        if result != TransactionResult::ToNothing {
             sql.step("COMMIT")?;
         }
-        Ok(came)
+        Ok(result)
     });
-    if !matches!(done, Ok(Came::Through { .. })) {
+    if !matches!(done, Ok(TransactionResult::Through { .. })) {
         // SQLite may have rolled back by itself; then there is nothing to roll back.
         let _ = sql.step("ROLLBACK");
     }
     done
 }
 
-fn run_together(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<Came> {
+fn run_together(group: &mut [Box<dyn Job>], sql: &mut dyn Sql) -> Done<TransactionResult> {
     let mut has_changed = false;
     for job in group {
         let mut watched = Watched { sql: &mut *sql, has_changed: false };
         match job.run(&mut watched, false) {
             Ok(()) => {}
             Err(Fault::Refused(_)) if !watched.has_changed => {}
-            Err(Fault::Refused(_)) => return Ok(Came::ToNothing),
+            Err(Fault::Refused(_)) => return Ok(TransactionResult::ToNothing),
             Err(fault) => return Err(fault),
         }
         has_changed |= watched.has_changed;
     }
     match sql.settle() {
-        Ok(()) => Ok(Came::Through { has_changed }),
-        Err(Fault::Refused(_)) => Ok(Came::ToNothing),
+        Ok(()) => Ok(TransactionResult::Through { has_changed }),
+        Err(Fault::Refused(_)) => Ok(TransactionResult::ToNothing),
         Err(fault) => Err(fault),
     }
 }
@@ -326,14 +326,19 @@ impl Sql for Watched<'_> {
         self.note(done, |()| false)
     }
 
-    fn rows_within(&mut self, statement: &'static str, params: &[Param<'_>], bytes_max: usize) -> Done<Part> {
+    fn rows_within(
+        &mut self,
+        statement: &'static str,
+        params: &[Param<'_>],
+        bytes_max: usize,
+    ) -> Done<RowPage> {
         let done = self.sql.rows_within(statement, params, bytes_max);
         self.note(done, |_| !only_reads(statement))
     }
 
-    fn batch(&mut self, asked: &[Asked<'_>]) -> Done<Vec<Answer>> {
+    fn batch(&mut self, asked: &[BatchStatement<'_>]) -> Done<Vec<BatchResult>> {
         let done = self.sql.batch(asked);
-        let changed = |(asked, answer): (&Asked<'_>, &Answer)| {
+        let changed = |(asked, answer): (&BatchStatement<'_>, &BatchResult)| {
             if asked.is_change { answer.changed > 0 } else { !only_reads(asked.statement) }
         };
         self.note(done, |answers| asked.iter().zip(answers).any(changed))
@@ -371,7 +376,7 @@ pub(super) fn read_all(line: &Line, connection: &mut Connection, retry_after: Du
 #[cfg(test)]
 mod tests {
     use super::super::limits::Growth;
-    use super::super::line::Task;
+    use super::super::line::PendingJob;
     use super::super::sql::params;
     use super::super::{Durability, sqlite};
     use super::*;
@@ -398,13 +403,13 @@ mod tests {
         let file = path.clone();
         let mut connection = Connection::new(Box::new(move || sqlite::writer(&file, Durability::Full)));
         let refusal = || StoreError::Missing { what: "friend" };
-        let (first, first_done) = Task::new(WEIGHT, put("ada", None));
-        let (late, late_done) = Task::new(WEIGHT, put("bob", Some(refusal())));
+        let (first, first_done) = PendingJob::new(WEIGHT, put("ada", None));
+        let (late, late_done) = PendingJob::new(WEIGHT, put("bob", Some(refusal())));
         // A statement that fails, because the name exists.
-        let (twice, twice_done) = Task::new(WEIGHT, put("ada", None));
+        let (twice, twice_done) = PendingJob::new(WEIGHT, put("ada", None));
         let (early, early_done) =
-            Task::new(WEIGHT, move |_: &mut dyn Sql| Done::<u64>::Err(refusal().into()));
-        let (last, last_done) = Task::new(WEIGHT, put("cyd", None));
+            PendingJob::new(WEIGHT, move |_: &mut dyn Sql| Done::<u64>::Err(refusal().into()));
+        let (last, last_done) = PendingJob::new(WEIGHT, put("cyd", None));
         let group: Vec<Box<dyn Job>> =
             vec![Box::new(first), Box::new(late), Box::new(twice), Box::new(early), Box::new(last)];
         commit_group(group, &Pulse::new(), &mut connection, Duration::from_secs(1));
@@ -432,11 +437,11 @@ mod tests {
         let pulse = Pulse::new();
         pulse.failed_us.store(pulse.now_us(), Ordering::Relaxed);
         let looks = |sql: &mut dyn Sql| sql.rows("SELECT name FROM names", &[]).map(|rows| rows.len() as u64);
-        let (looking, looked) = Task::new(WEIGHT, looks);
+        let (looking, looked) = PendingJob::new(WEIGHT, looks);
         commit_group(vec![Box::new(looking)], &pulse, &mut connection, Duration::from_secs(1));
         assert_eq!(looked.blocking_recv(), Ok(Ok(0)));
         assert!(pulse.has_failed_within(Duration::from_secs(60)));
-        let (putting, done) = Task::new(WEIGHT, put("ada", None));
+        let (putting, done) = PendingJob::new(WEIGHT, put("ada", None));
         commit_group(vec![Box::new(putting)], &pulse, &mut connection, Duration::from_secs(1));
         assert_eq!(done.blocking_recv(), Ok(Ok(1)));
         assert!(!pulse.has_failed_within(Duration::from_secs(60)));

@@ -5,7 +5,7 @@ use crate::hall::Hall;
 use core::time::Duration;
 use parlor_proto::wire::handshake::{Auth, Hello};
 use parlor_server::Time;
-use parlor_server::admission::{Permit, PermitFor, Policy, SigningKey};
+use parlor_server::admission::{PermitFor, Policy, SigningKey, TokenRequest};
 use parlor_services::store::Role;
 use parlor_testing::{creating, within};
 use serde_json::{Value, json};
@@ -19,8 +19,8 @@ async fn comes_in_by_ticket(hall: &Hall, player: &str) {
 }
 
 async fn comes_in_by_service(hall: &Hall, key: &SigningKey) {
-    let permit = Permit { user: "u1", app: "tanks", environment: "", what: PermitFor::Create(None) };
-    let auth = Auth::Token(key.token(&permit).unwrap().into());
+    let request = TokenRequest { user: "u1", app: "tanks", environment: "", what: PermitFor::Create(None) };
+    let auth = Auth::Token(key.token(&request).unwrap().into());
     hall.server.quic(Hello { auth, ..creating(None, None, 4) }).await.welcome().await;
 }
 

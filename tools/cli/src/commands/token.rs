@@ -3,7 +3,7 @@
 
 use crate::args::{RoleArg, TokenArgs};
 use anyhow::{Context, bail};
-use parlor_server::admission::{CLAIM_BYTES_MAX, Permit, PermitFor, SigningKey};
+use parlor_server::admission::{CLAIM_BYTES_MAX, PermitFor, SigningKey, TokenRequest};
 use parlor_server::realm::ENVIRONMENT;
 use parlor_services::operator_token;
 use parlor_services::store::Role;
@@ -52,6 +52,6 @@ pub(crate) fn run(args: &TokenArgs) -> anyhow::Result<()> {
         (None, false) => bail!("a token is for one room or for a new one: add --room CODE or --create"),
     };
     let environment = args.environment.as_deref().unwrap_or_default();
-    say(&SigningKey::read(key)?.token(&Permit { user, app, environment, what })?);
+    say(&SigningKey::read(key)?.token(&TokenRequest { user, app, environment, what })?);
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::online::lives::rest_since;
 use crate::store::{AccountId, Appended, GROUP_ENTRIES_MAX, MatchEntry, NewMatch, StoreError};
 use core::time::Duration;
 use parlor_hub::room::KeptEntry;
-use parlor_server::embed::{Kept, Mark, MatchKey, Said, unix_s};
+use parlor_server::embed::{Mark, MatchKey, MatchLogReceiver, QueuedEntry, unix_s};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -27,9 +27,9 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Runs until all shards have ended and their entries are stored. `server` is this server's name in the
 /// store.
-pub(in crate::online) async fn keep(services: Services, mut kept: Kept, server: Arc<str>) {
+pub(in crate::online) async fn keep(services: Services, mut kept: MatchLogReceiver, server: Arc<str>) {
     while let Some((said, marks)) = kept.take(TURN_MAX).await {
-        let mut by_match: BTreeMap<MatchKey, (Vec<Said>, Mark)> = BTreeMap::new();
+        let mut by_match: BTreeMap<MatchKey, (Vec<QueuedEntry>, Mark)> = BTreeMap::new();
         for said in said {
             by_match.entry(said.of.clone()).or_default().0.push(said);
         }
@@ -83,7 +83,7 @@ impl LogEnd {
 }
 
 /// A request to the store.
-enum Verb {
+enum StoreRequest {
     Open(NewMatch),
     Append(Vec<MatchEntry>),
     Cut(&'static str),
@@ -94,50 +94,50 @@ enum Verb {
 #[derive(Default)]
 struct Group {
     entries: Vec<MatchEntry>,
-    places: Vec<OwnedSemaphorePermit>,
+    reserved: Vec<OwnedSemaphorePermit>,
     bytes: usize,
 }
 
 impl Writer {
-    async fn write(mut self, said: Vec<Said>, mark: Mark) {
+    async fn write(mut self, said: Vec<QueuedEntry>, mark: Mark) {
         let (mut group, mut ended_ms) = (Group::default(), mark.ended_ms);
-        for Said { number, at_ms, entry: happened, place, .. } in said {
+        for QueuedEntry { number, at_ms, entry: happened, reserved, .. } in said {
             if let KeptEntry::Opened { label, by, .. } = &happened {
                 let (id, server) = (self.of.id.as_str().to_owned(), self.server.to_string());
                 let owner = by.as_deref().and_then(|user| AccountId::new(user).ok());
                 let new = NewMatch { id, server, label: label.clone(), opened_ms: at_ms, owner };
-                self.ask(Verb::Open(new)).await;
+                self.ask(StoreRequest::Open(new)).await;
             }
             if happened == KeptEntry::Ended {
                 ended_ms = Some(at_ms);
             }
-            group.push(entry::stored(number, at_ms, happened), place);
+            group.push(entry::stored(number, at_ms, happened), reserved);
             if group.entries.len() >= GROUP_ENTRIES_MAX || group.bytes >= GROUP_BYTES {
                 self.append(core::mem::take(&mut group)).await;
             }
         }
         self.append(group).await;
         if let Some(why) = self.end.and_then(LogEnd::cut) {
-            self.ask(Verb::Cut(why)).await;
+            self.ask(StoreRequest::Cut(why)).await;
         } else if mark.is_cut {
-            self.ask(Verb::Cut(CUT_UNAVAILABLE)).await;
+            self.ask(StoreRequest::Cut(CUT_UNAVAILABLE)).await;
         }
         if let Some(ended_ms) = ended_ms {
-            self.ask(Verb::Close { ended_ms }).await;
+            self.ask(StoreRequest::Close { ended_ms }).await;
         }
     }
 
     /// Stores a group. Afterwards its reserved bytes in the queue are free.
     async fn append(&mut self, group: Group) {
         if !group.entries.is_empty() && self.end.is_none() {
-            self.ask(Verb::Append(group.entries)).await;
+            self.ask(StoreRequest::Append(group.entries)).await;
         }
     }
 
     /// Sends a request to the store, and repeats it while the store is unavailable.
-    async fn ask(&mut self, verb: Verb) {
+    async fn ask(&mut self, request: StoreRequest) {
         loop {
-            match self.try_once(&verb).await {
+            match self.try_once(&request).await {
                 Ok(end) => return self.end = self.end.or(end),
                 Err(StoreError::Unavailable { retry_after_ms, reason }) => {
                     tracing::debug!(%reason, "a match waits for the store");
@@ -148,7 +148,7 @@ impl Writer {
                     return self.end = self.end.or(Some(LogEnd::StoreFull));
                 }
                 Err(StoreError::Quota { .. }) => {
-                    if let Verb::Open(NewMatch { owner: Some(owner), .. }) = &verb {
+                    if let StoreRequest::Open(NewMatch { owner: Some(owner), .. }) = &request {
                         self.is_over_quota(owner);
                     }
                     return self.end = self.end.or(Some(LogEnd::Over));
@@ -171,11 +171,11 @@ impl Writer {
         self.services.access().kept().is_full(realm.app(), realm.environment(), owner.as_str(), unix_s());
     }
 
-    async fn try_once(&self, verb: &Verb) -> Result<Option<LogEnd>, StoreError> {
+    async fn try_once(&self, request: &StoreRequest) -> Result<Option<LogEnd>, StoreError> {
         let (store, MatchKey { realm, id }) = (self.services.store(), &self.of);
-        match verb {
-            Verb::Open(new) => store.open_match(realm, new.clone()).await?,
-            Verb::Append(entries) => {
+        match request {
+            StoreRequest::Open(new) => store.open_match(realm, new.clone()).await?,
+            StoreRequest::Append(entries) => {
                 return match store.append_to_match(realm, id.as_str(), entries.clone()).await? {
                     Appended::Kept(_) => Ok(None),
                     Appended::Over => Ok(Some(LogEnd::Over)),
@@ -185,18 +185,18 @@ impl Writer {
                     }
                 };
             }
-            Verb::Cut(why) => store.cut_match(realm, id.as_str(), why).await?,
-            Verb::Close { ended_ms } => store.close_match(realm, id.as_str(), *ended_ms).await?,
+            StoreRequest::Cut(why) => store.cut_match(realm, id.as_str(), why).await?,
+            StoreRequest::Close { ended_ms } => store.close_match(realm, id.as_str(), *ended_ms).await?,
         }
         Ok(None)
     }
 }
 
 impl Group {
-    fn push(&mut self, entry: MatchEntry, place: OwnedSemaphorePermit) {
+    fn push(&mut self, entry: MatchEntry, reserved: OwnedSemaphorePermit) {
         self.bytes += entry.body.len();
         self.entries.push(entry);
-        self.places.push(place);
+        self.reserved.push(reserved);
     }
 }
 

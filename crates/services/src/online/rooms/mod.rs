@@ -15,14 +15,14 @@ mod seekers;
 pub(super) use handlers::*;
 use parlor_server::realm::Realm;
 pub(super) use removal::delete;
-use room_locks::Place;
+use room_locks::QueueEntry;
 pub(super) use room_locks::RoomLocks;
 pub(super) use seek::join_or_create;
 pub(super) use seekers::Seekers;
 
 use super::Services;
 use super::failure::{Failure, Kind};
-use super::inbox::{PUSH, Told};
+use super::inbox::{NoticeContent, PUSH};
 use super::lives::is_open;
 use super::secrets::random;
 use crate::store::{
@@ -247,7 +247,7 @@ pub(super) async fn look(
 
 async fn load(
     services: &Services,
-    room_lock: &Place,
+    room_lock: &QueueEntry,
     realm: &Realm,
     id: &RoomId,
 ) -> Result<TurnRoom, Failure> {
@@ -335,14 +335,14 @@ fn sent(
     for effect in effects {
         let (to, kind, notice) = match effect {
             Effect::Notice(notice) => {
-                let told = to_json(&Told { room: id, seq: notice.seq, body: &notice.body })?;
+                let told = to_json(&NoticeContent { room: id, seq: notice.seq, body: &notice.body })?;
                 (&notice.to, notice.kind.as_str(), told)
             }
             // Texts by a stranger are not sent in the game's name (threat 52).
             Effect::Push(_) if !services.games().speaks_for(room) => continue,
             Effect::Push(push) => {
                 let body = Called { on: push.on, title: &push.title, body: &push.body };
-                (&push.to, PUSH, to_json(&Told { room: id, seq: push.seq, body })?)
+                (&push.to, PUSH, to_json(&NoticeContent { room: id, seq: push.seq, body })?)
             }
         };
         if let Some(target) = services.webhook() {

@@ -14,7 +14,7 @@ use parlor_server::realm::Realm;
 use parlor_turn::TurnRoom;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Mutex as Waiting, MutexGuard, Notify};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify};
 
 /// Maximum number of cached rooms. Beyond it the longest unused one is dropped, if its lock is free.
 const HELD_MAX: usize = 4_096;
@@ -60,9 +60,9 @@ impl RoomLocks {
     ///
     /// # Errors
     /// It does not fit beside the rooms in use.
-    pub(crate) fn weigh(&self, place: &Place, document: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn weigh(&self, entry: &QueueEntry, document: &[u8]) -> Result<(), Failure> {
         let bytes = parsed_bytes_max(document);
-        self.count(&place.0, bytes);
+        self.count(&entry.0, bytes);
         if self.bytes() <= self.bytes_max {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl RoomLocks {
         if self.bytes() <= self.bytes_max || self.bytes() == bytes {
             return Ok(());
         }
-        self.count(&place.0, 0);
+        self.count(&entry.0, 0);
         let sentence =
             "the rooms that are in use at once take all the memory that there is for them: ask again";
         Err(Failure::unavailable(sentence, Duration::from_secs(1)))
@@ -98,7 +98,7 @@ impl RoomLocks {
 /// The lock of one room.
 #[derive(Debug)]
 pub(crate) struct RoomLock {
-    room: Waiting<Option<TurnRoom>>,
+    room: AsyncMutex<Option<TurnRoom>>,
     /// Bytes of the room, and the sum that includes them.
     bytes: AtomicUsize,
     all: Arc<AtomicUsize>,
@@ -106,21 +106,21 @@ pub(crate) struct RoomLock {
     used: AtomicU64,
 }
 
-/// A place in the queue for a lock.
+/// An entry of the queue for a lock.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<RoomLock>);
+pub(crate) struct QueueEntry(Arc<RoomLock>);
 
 /// The lock, held until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
+pub(crate) struct LockedRoom<'a> {
     room: MutexGuard<'a, Option<TurnRoom>>,
     room_lock: &'a RoomLock,
 }
 
 impl RoomLocks {
-    /// Returns a place in the queue for a room. The server always gets one, because its timers must run
+    /// Returns an entry of the queue for a room. The server always gets one, because its timers must run
     /// however many players wait. It uses a bounded number of rooms at once.
-    pub(crate) fn of(&self, realm: &Realm, id: &RoomId, is_server: bool) -> Result<Place, Failure> {
+    pub(crate) fn of(&self, realm: &Realm, id: &RoomId, is_server: bool) -> Result<QueueEntry, Failure> {
         let key = (realm.clone(), id.clone());
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         if locks.len() >= HELD_MAX && !locks.contains_key(&key) {
@@ -148,7 +148,7 @@ impl RoomLocks {
         }
         // Under the lock of the map, so that no lock is dropped between lookup and entry.
         room_lock.inside.fetch_add(1, Ordering::Relaxed);
-        Ok(Place(room_lock))
+        Ok(QueueEntry(room_lock))
     }
 
     /// Returns the number of operations in a room or waiting for it.
@@ -188,20 +188,20 @@ impl RoomLocks {
     }
 }
 
-impl Place {
+impl QueueEntry {
     /// Waits for the lock.
-    pub(crate) async fn enter(&self) -> Held<'_> {
-        Held { room: self.0.room.lock().await, room_lock: &self.0 }
+    pub(crate) async fn enter(&self) -> LockedRoom<'_> {
+        LockedRoom { room: self.0.room.lock().await, room_lock: &self.0 }
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         self.0.inside.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Deref for Held<'_> {
+impl Deref for LockedRoom<'_> {
     type Target = Option<TurnRoom>;
 
     fn deref(&self) -> &Self::Target {
@@ -209,13 +209,13 @@ impl Deref for Held<'_> {
     }
 }
 
-impl DerefMut for Held<'_> {
+impl DerefMut for LockedRoom<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.room
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockedRoom<'_> {
     fn drop(&mut self) {
         if self.room.is_none() {
             self.room_lock.forget();
@@ -226,7 +226,7 @@ impl Drop for Held<'_> {
 impl RoomLock {
     fn new(all: Arc<AtomicUsize>) -> Self {
         RoomLock {
-            room: Waiting::default(),
+            room: AsyncMutex::default(),
             bytes: AtomicUsize::new(0),
             all,
             inside: AtomicUsize::new(0),
@@ -268,11 +268,12 @@ mod tests {
     fn the_server_gets_into_a_lane_that_is_full() {
         let locks = RoomLocks::new(usize::MAX);
         let (realm, id) = (Realm::new("tanks", "production").unwrap(), RoomId::new("r1").unwrap());
-        let places: Vec<Place> = (0..WAITING_MAX).map(|_| locks.of(&realm, &id, false).unwrap()).collect();
+        let entries: Vec<QueueEntry> =
+            (0..WAITING_MAX).map(|_| locks.of(&realm, &id, false).unwrap()).collect();
         assert!(locks.of(&realm, &id, false).is_err());
         assert!(locks.of(&realm, &id, true).is_ok());
         assert_eq!(locks.waiting_for(&realm, &id), WAITING_MAX);
-        drop(places);
+        drop(entries);
         assert_eq!(locks.waiting_for(&realm, &id), 0);
         assert!(locks.of(&realm, &id, false).is_ok());
     }

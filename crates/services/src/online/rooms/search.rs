@@ -22,7 +22,8 @@ const LOOKED_AT_BYTES_MAX: usize = 2 << 20;
 const SEEKER_ROOMS_MAX: usize = 200;
 /// Maximum bytes of their summaries, except for those of the last part.
 const SEEKER_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of rooms that a seeker examines in its game's turn: few were opened since its search began.
+/// Maximum number of rooms that a seeker examines under its game's opening lock: few were opened since its
+/// search began.
 const TURN_ROOMS_MAX: usize = 64;
 /// Maximum bytes of their summaries, except for those of the last part.
 const TURN_BYTES_MAX: usize = 256 << 10;

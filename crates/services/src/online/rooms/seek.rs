@@ -1,7 +1,8 @@
 //! Matchmaking: seats a player in a room that meets its criteria, or opens one.
 //!
 //! A search is bounded in rooms, bytes and attempts to join. It runs outside of any lock, so a search among
-//! useless rooms delays only its own player (threat 51). A seeker without a result takes its game's turn.
+//! useless rooms delays only its own player (threat 51). A seeker without a result takes its game's opening
+//! lock.
 //! There it joins a room that was opened since its search began, or opens one. So one of several concurrent
 //! seekers opens a room, and the others join it.
 
@@ -22,8 +23,9 @@ type Object = Map<String, Value>;
 
 /// Maximum number of rooms that one search tries to join. Each attempt loads a room.
 const JOINS_MAX: usize = 32;
-/// Maximum queue of a room that a seeker joins in its game's turn. A busier room would delay all seekers.
-const WAITING_IN_TURN_MAX: usize = 32;
+/// Maximum queue of a room that a seeker joins under its game's opening lock. A busier room would delay all
+/// seekers.
+const WAITING_UNDER_LOCK_MAX: usize = 32;
 
 /// What a player looks for, and the room that is opened if there is none.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -92,12 +94,12 @@ pub(crate) async fn join_or_create(
         return Err(StoreError::TooManyRooms { max: GATHERING_ROOMS_MAX }.into());
     }
     let now_ms = || services.time().now_ms();
-    let turn = services.seekers().turn_of(&realm, new.config.game());
-    let unseen_since_ms = turn.unseen_since_ms(now_ms);
+    let opening_lock = services.seekers().opening_lock(&realm, new.config.game());
+    let unseen_since_ms = opening_lock.unseen_since_ms(now_ms);
     if let Some(answer) = seeker.seat(None).await? {
         return Ok(answer);
     }
-    let _opening = turn.enter(now_ms).await;
+    let _opening = opening_lock.enter(now_ms).await;
     if let Some(answer) = seeker.seat(Some(unseen_since_ms)).await? {
         return Ok(answer);
     }
@@ -136,8 +138,8 @@ impl Seeker<'_> {
         Ok(None)
     }
 
-    /// Joins a room: one with the same hash, or else any that meets the criteria. With `since_ms`, in a turn:
-    /// then it skips busy rooms, and rooms that were opened before that time.
+    /// Joins a room: one with the same hash, or else any that meets the criteria. With `since_ms`, under the
+    /// lock: then it skips busy rooms, and rooms that were opened before that time.
     async fn seat(&self, since_ms: Option<u64>) -> Result<Option<RoomAnswer>, Failure> {
         let (services, realm) = (self.services, &self.new.realm);
         let mut joins_left = JOINS_MAX;
@@ -145,7 +147,8 @@ impl Seeker<'_> {
             let mut search = Search::of_seeker(services, realm, self.wanted(), hash, since_ms);
             while let Some(found) = search.present().await? {
                 for room in found {
-                    let is_busy = || services.room_locks().waiting_for(realm, &room.id) > WAITING_IN_TURN_MAX;
+                    let is_busy =
+                        || services.room_locks().waiting_for(realm, &room.id) > WAITING_UNDER_LOCK_MAX;
                     if since_ms.is_some() && is_busy() {
                         continue;
                     }

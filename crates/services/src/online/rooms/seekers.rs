@@ -1,7 +1,7 @@
 //! Seekers: players who look for a room.
 //!
 //! Each account has one search at a time, and each address a few (threat 51). Searches run concurrently. Only
-//! a seeker without a result waits for its game's turn, in which it opens a room.
+//! a seeker without a result waits for its game's opening lock, under which it opens a room.
 
 use crate::online::failure::{Failure, Kind};
 use crate::store::AccountId;
@@ -13,7 +13,7 @@ use parlor_server::embed::lock;
 use parlor_server::realm::Realm;
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
-use tokio::sync::{Mutex as Waiting, MutexGuard};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
 
 /// Maximum number of concurrent searches of one address. Local processes have no such limit, as everywhere.
 const OF_ADDRESS_MAX: usize = 8;
@@ -21,16 +21,16 @@ const OF_ADDRESS_MAX: usize = 8;
 const OF_NEIGHBOURHOOD_MAX: usize = 4 * OF_ADDRESS_MAX;
 /// Time to retry after a refused search.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// Number of turns. Games share them by hash.
-const TURNS: usize = 64;
-/// The entry time of an empty turn.
+/// Number of opening locks. Games share them by hash.
+const OPENING_LOCKS: usize = 64;
+/// The entry time of an opening lock that nobody holds.
 const NOBODY: u64 = u64::MAX;
 
 /// All seekers of a server.
 #[derive(Debug)]
 pub(crate) struct Seekers {
     searching: Mutex<Searching>,
-    turns: Vec<Turn>,
+    opening_locks: Vec<OpeningLock>,
 }
 
 /// The current searches.
@@ -51,23 +51,23 @@ pub(super) struct Seeking<'a> {
 
 /// The right to open a room of a game. One seeker has it at a time.
 #[derive(Debug)]
-pub(super) struct Turn {
-    lock: Waiting<()>,
-    /// The entry time of the seeker with the turn, in ms of the services' clock.
+pub(super) struct OpeningLock {
+    lock: AsyncMutex<()>,
+    /// The entry time of the seeker that holds it, in ms of the services' clock.
     entered_ms: AtomicU64,
 }
 
-/// A turn, until this is dropped.
+/// An opening lock, held until this is dropped.
 #[derive(Debug)]
 pub(super) struct Opening<'a> {
-    turn: &'a Turn,
+    held: &'a OpeningLock,
     _lock: MutexGuard<'a, ()>,
 }
 
 impl Seekers {
     pub(crate) fn new() -> Self {
-        let turn = || Turn { lock: Waiting::new(()), entered_ms: AtomicU64::new(NOBODY) };
-        Seekers { searching: Mutex::default(), turns: (0..TURNS).map(|_| turn()).collect() }
+        let new = || OpeningLock { lock: AsyncMutex::new(()), entered_ms: AtomicU64::new(NOBODY) };
+        Seekers { searching: Mutex::default(), opening_locks: (0..OPENING_LOCKS).map(|_| new()).collect() }
     }
 
     /// Begins a search of an account.
@@ -95,15 +95,15 @@ impl Seekers {
         Ok(Seeking { seekers: self, account: key, origin })
     }
 
-    /// The turn of a game.
-    pub(super) fn turn_of(&self, realm: &Realm, game: &str) -> &Turn {
+    /// The opening lock of a game.
+    pub(super) fn opening_lock(&self, realm: &Realm, game: &str) -> &OpeningLock {
         let mut hasher = rustc_hash::FxHasher::default();
         (realm, game).hash(&mut hasher);
-        &self.turns[usize::try_from(hasher.finish() % TURNS as u64).unwrap_or(0)]
+        &self.opening_locks[usize::try_from(hasher.finish() % OPENING_LOCKS as u64).unwrap_or(0)]
     }
 }
 
-impl Turn {
+impl OpeningLock {
     /// Returns the creation time from which on a search that begins after this call may miss rooms. `now_ms`
     /// reads the services' clock, which never goes back.
     pub(super) fn unseen_since_ms(&self, now_ms: impl FnOnce() -> u64) -> u64 {
@@ -113,17 +113,17 @@ impl Turn {
         now_ms.min(self.entered_ms.load(Ordering::SeqCst))
     }
 
-    /// Waits for the turn.
+    /// Waits for the lock.
     pub(super) async fn enter(&self, now_ms: impl FnOnce() -> u64) -> Opening<'_> {
         let lock = self.lock.lock().await;
         self.entered_ms.store(now_ms(), Ordering::SeqCst);
-        Opening { turn: self, _lock: lock }
+        Opening { held: self, _lock: lock }
     }
 }
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        self.turn.entered_ms.store(NOBODY, Ordering::SeqCst);
+        self.held.entered_ms.store(NOBODY, Ordering::SeqCst);
     }
 }
 
@@ -221,12 +221,12 @@ mod tests {
     #[test]
     fn a_room_that_is_being_opened_while_a_search_begins_is_looked_at_again() {
         let seekers = Seekers::new();
-        let turn = seekers.turn_of(&realm(), "tanks");
-        assert_eq!(turn.unseen_since_ms(|| 5), 5);
-        let opening = turn.enter(|| 7).now_or_never().expect("nobody is in there");
-        assert_eq!(turn.unseen_since_ms(|| 9), 7, "its room may be as old as its entry");
-        assert!(turn.enter(|| 9).now_or_never().is_none());
+        let opening_lock = seekers.opening_lock(&realm(), "tanks");
+        assert_eq!(opening_lock.unseen_since_ms(|| 5), 5);
+        let opening = opening_lock.enter(|| 7).now_or_never().expect("nobody is in there");
+        assert_eq!(opening_lock.unseen_since_ms(|| 9), 7, "its room may be as old as its entry");
+        assert!(opening_lock.enter(|| 9).now_or_never().is_none());
         drop(opening);
-        assert_eq!(turn.unseen_since_ms(|| 11), 11);
+        assert_eq!(opening_lock.unseen_since_ms(|| 11), 11);
     }
 }
