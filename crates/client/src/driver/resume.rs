@@ -8,9 +8,10 @@ use parlor_client_core::LinkState;
 impl Room {
     /// The seat of a player of the game `app` whose process is no more, by the ticket that it saved: the player is who it was,
     /// is told everything as a newcomer is, and then gets what was sent to it reliably meanwhile. The settings must be those that the
-    /// room was joined with. If the server does not keep the seat any more, the room closes with
-    /// [`ClosedReason::Refused`](crate::ClosedReason::Refused): then join by the code. A host cannot have its
-    /// room back like this, because its world was lost with its process.
+    /// room was joined with. Once the server has freed the seat, the player is still who it was, as long as the server remembers it and a
+    /// seat is free, but what was sent to it meanwhile is gone. Otherwise the room closes with
+    /// [`ClosedReason::Refused`](crate::ClosedReason::Refused): then join by the code. A host cannot have its room back like this,
+    /// because its world was lost with its process.
     ///
     /// ```no_run
     /// # fn saved() -> String { String::new() }
