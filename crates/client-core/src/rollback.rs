@@ -177,6 +177,18 @@ impl RollbackLane {
         Ok(value.map(|value| from_value(&value)).transpose()?)
     }
 
+    /// The value of a key without predictions: in the newest state of which the host has settled all inputs, and
+    /// that this end has run. With the step that comes after that state. All ends that have the same step have the
+    /// same value. Ask between steps.
+    ///
+    /// # Errors
+    /// [`RoomError::Value`] if it does not match the type.
+    pub fn settled<T: DeserializeOwned>(&self, key: &str) -> Result<Option<(Tick, T)>, RoomError> {
+        let found = self.running.as_ref().and_then(|running| running.settled(key));
+        let Some((tick, value)) = found else { return Ok(None) };
+        Ok(Some((tick, from_value(&value)?)))
+    }
+
     /// All keys of the lane with their values, in ascending order.
     pub fn states(&self) -> Vec<(String, Value)> {
         self.running.as_ref().map(|running| running.states().collect()).unwrap_or_default()
@@ -361,6 +373,19 @@ impl Running {
     /// The value of a key.
     fn get(&self, key: &str) -> Option<Value> {
         self.keys.get(key).map(own)
+    }
+
+    /// The value of a key in the newest final state, and the step after that state.
+    fn settled(&self, key: &str) -> Option<(Tick, Value)> {
+        let last = self.session.finals();
+        let (tick, keys) = if last == self.session.next() {
+            (last, &self.keys)
+        } else {
+            let back = i32::try_from(self.session.config().window).unwrap_or(i32::MAX);
+            let mut ticks = (0..=back).map(|back| last.offset(-back));
+            ticks.find_map(|tick| self.saved.load(tick).map(|keys| (tick, keys)))?
+        };
+        keys.get(key).map(|encoded| (tick, own(encoded)))
     }
 
     /// All keys with their values, in ascending order.

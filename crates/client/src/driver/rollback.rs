@@ -125,6 +125,16 @@ impl Rollback<'_> {
         self.room.with(|core, _| core.rollback_state(key))
     }
 
+    /// The authoritative value of a key: without guesses, as the host has settled it, at the newest step that this process
+    /// has run with settled inputs alone. With that step. All processes have the same value for the same step. `None` if the
+    /// lane does not have the key. Ask between steps.
+    ///
+    /// # Errors
+    /// [`RoomError::Value`] if it is not as the type wants it.
+    pub fn settled<T: DeserializeOwned>(&self, key: &str) -> Result<Option<(Tick, T)>, RoomError> {
+        self.room.with(|core, _| core.lane().settled(key))
+    }
+
     /// All keys of the lane with their values, in ascending order.
     pub fn states(&self) -> Vec<(String, Value)> {
         self.room.with(|core, _| core.lane().states())

@@ -270,6 +270,11 @@ impl Rollback {
         self.events.pop_front()
     }
 
+    /// Returns the step that this end runs next.
+    pub fn next(&self) -> Tick {
+        self.next
+    }
+
     /// Returns the counters.
     pub fn diagnostics(&self) -> Diagnostics {
         let mut diagnostics = self.diagnostics;
@@ -291,8 +296,9 @@ impl Rollback {
         Some(inputs)
     }
 
-    /// States before all ticks up to this one are final.
-    pub(super) fn finals(&self) -> Tick {
+    /// Returns the newest tick that this end has reached with settled inputs alone: states before it and before
+    /// all earlier ticks are final.
+    pub fn finals(&self) -> Tick {
         let run = self.wrong.filter(|wrong| self.next.is_newer_than(*wrong)).unwrap_or(self.next);
         if run.is_newer_than(self.settled) { self.settled } else { run }
     }

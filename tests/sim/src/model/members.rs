@@ -1,6 +1,6 @@
 //! Seats, why they were given up, and the news that each member must receive.
 
-use super::shared::{Inputs, PlayerDatas, State};
+use super::shared::{Inputs, PlayerDatas, Ships, State};
 use super::{Divergence, Model, RoomIndex, Verdict, ensure};
 use crate::peer::PeerId;
 use crate::sim::peer_of;
@@ -38,6 +38,7 @@ pub(super) struct Room {
     pub(super) state: State,
     pub(super) inputs: Inputs,
     pub(super) datas: PlayerDatas,
+    pub(super) ships: Ships,
 }
 
 /// News that a member must receive.
@@ -187,6 +188,7 @@ impl Model {
             state: State::default(),
             inputs: Inputs::default(),
             datas: PlayerDatas::default(),
+            ships: Ships::default(),
         });
         Ok(())
     }

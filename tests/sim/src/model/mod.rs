@@ -103,6 +103,10 @@ pub struct Counts {
     pub apart: u64,
     /// Inputs that a host read.
     pub inputs: u64,
+    /// Predicted actions that members made.
+    pub actions: u64,
+    /// Of these, refused ones.
+    pub actions_refused: u64,
     /// Changes of player data seen by games.
     pub data: u64,
     /// Members present at the end with everything that they must have.
@@ -129,6 +133,8 @@ impl Counts {
             states: self.states + other.states,
             apart: self.apart + other.apart,
             inputs: self.inputs + other.inputs,
+            actions: self.actions + other.actions,
+            actions_refused: self.actions_refused + other.actions_refused,
             data: self.data + other.data,
             settled: self.settled + other.settled,
             logs: self.logs + other.logs,
@@ -161,6 +167,7 @@ impl Model {
                 player.all_data().try_for_each(|(key, value)| self.data_was_set(who, player.id, key, value))
             }
             Event::State(update) => self.update_came(who, update),
+            Event::ActionRefused { .. } => self.action_refused(who),
             _ => Ok(()),
         }
     }

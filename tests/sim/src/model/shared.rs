@@ -66,6 +66,15 @@ pub(super) struct Inputs {
     used: BTreeSet<(MemberId, u32)>,
 }
 
+/// Predicted actions of members, each of which adds one to its member's ship.
+#[derive(Debug, Default)]
+pub(super) struct Ships {
+    /// By member: how many it made, and how many were refused.
+    made: BTreeMap<MemberId, (u32, u32)>,
+    /// By member: what the host counts.
+    counted: BTreeMap<MemberId, u32>,
+}
+
 /// Player data of a room: the values set. A value is its serial.
 #[derive(Debug, Default)]
 pub(super) struct PlayerDatas {
@@ -133,7 +142,9 @@ impl Model {
                 update.sequence, seat.0
             )
         })?;
-        if let Some(tick) = update.input_ack_tick {
+        // An action's input is used by the host's room, not by its game.
+        let has_acted = room.ships.made.contains_key(&seat.1);
+        if let Some(tick) = update.input_ack_tick.filter(|_| !has_acted) {
             ensure(room.inputs.used.contains(&(seat.1, tick.0)), || {
                 format!("{who} is told that its input of {tick:?} was used, which its host never read")
             })?;
@@ -244,6 +255,53 @@ impl Model {
     }
 }
 
+/// Predicted actions.
+impl Model {
+    /// Records an action of a member, whose ship counted `before`, and `after` at once.
+    ///
+    /// # Errors
+    /// [`Divergence`] if the member does not see it.
+    pub fn makes_action(&mut self, who: PeerId, before: u32, after: Option<u32>) -> Verdict {
+        let seat = self.seat(who).ok_or_else(|| Divergence(format!("{who} acts and is in no room")))?;
+        self.room_mut(seat.0).ships.made.entry(seat.1).or_default().0 += 1;
+        self.counts.actions += 1;
+        ensure(after == Some(before + 1), || format!("{who} acts and sees {after:?} after {before}"))
+    }
+
+    pub(super) fn action_refused(&mut self, who: PeerId) -> Verdict {
+        let seat = self.seat(who).ok_or_else(|| Divergence(format!("{who} is refused and is in no room")))?;
+        let (made, refused) = self.room_mut(seat.0).ships.made.entry(seat.1).or_default();
+        *refused += 1;
+        let (made, refused) = (*made, *refused);
+        self.counts.actions_refused += 1;
+        ensure(refused <= made, || format!("{who} made {made} actions and is refused {refused}"))
+    }
+
+    /// Records what a host counts of a member's ship.
+    ///
+    /// # Errors
+    /// [`Divergence`] if the member made fewer actions.
+    pub fn counts_ship(&mut self, host: PeerId, member: MemberId, count: u32) -> Verdict {
+        let ships = &mut self.room_mut(host_of(self, host)?).ships;
+        let (made, _) = ships.made.get(&member).copied().unwrap_or_default();
+        ships.counted.insert(member, count);
+        ensure(count <= made, || format!("{host} counts {count} of {member}, which made {made}"))
+    }
+
+    /// Checks that each action of a member was applied once or refused once.
+    fn all_actions_are_decided(&self, who: PeerId, room: &RoomCore) -> Verdict {
+        let Some((index, member)) = self.seat(who) else { return Ok(()) };
+        let ships = &self.room(index).ships;
+        let Some((made, refused)) = ships.made.get(&member).copied() else { return Ok(()) };
+        let (pending, counted) = (room.diagnostics().actions_pending, ships.counted.get(&member).copied());
+        ensure(pending == 0 && counted == Some(made - refused), || {
+            format!(
+                "{who} made {made} actions, was refused {refused}, waits for {pending}; its host counts {counted:?}"
+            )
+        })
+    }
+}
+
 /// Player data.
 impl Model {
     /// The value that the next change of player data has.
@@ -319,6 +377,7 @@ impl Model {
             let members = self.members_of(who);
             ensure(players == members, || format!("{who} sees {players:?}, where {members:?} are"))?;
             self.holds_the_newest(who, room(who))?;
+            self.all_actions_are_decided(who, room(who))?;
             let seat = self.seat(who);
             let host = seat.map(|(index, _)| self.room(index).seated[0]);
             let datas = |of| room(of).players().iter().map(|it| (it.id, datas(it))).collect::<Vec<_>>();

@@ -1,6 +1,7 @@
 //! The random actions of a storm.
 
 use super::play::publish;
+use super::ships::with_ships;
 use super::{MEMBERS_MAX, Opened, ROOMS_MAX, World, is_usual, refused};
 use crate::link::Link;
 use crate::model::messages::{KIND, LETTER_BYTES_MIN, content};
@@ -74,7 +75,7 @@ impl World {
         for (number, lane) in (RAW_FIRST..).zip(LANES) {
             options.channel(number, lane).expect("the number is the game's own and free");
         }
-        options
+        if self.has_ships { with_ships(options) } else { options }
     }
 
     fn enter(&mut self, mut options: Options) -> PeerId {

@@ -8,6 +8,7 @@
 
 mod acts;
 mod play;
+mod ships;
 
 use crate::link::Link;
 use crate::model::{Counts, Divergence, Model, Verdict};
@@ -65,6 +66,8 @@ struct World {
     /// Randomness of paths, in a world with paths.
     paths: Option<Rng>,
     are_paths_silent: bool,
+    /// Whether games have predicted actions.
+    has_ships: bool,
     rng: Rng,
     model: SharedModel,
     objection: Objection,
@@ -98,7 +101,9 @@ impl World {
         let grace = rng.pick(&[Duration::ZERO, GRACE]);
         let mut sim = Sim::keeping_seats(seed, grace);
         let paths = World::paths(seed, &mut sim);
+        let has_ships = Rng::new(seed ^ 0x7368_6970).per_mille(300);
         World {
+            has_ships,
             sim,
             grace,
             paths,

@@ -1,11 +1,12 @@
 //! What games do in each of their steps, and report to the model.
 
+use super::ships::{count, keep_ships};
 use super::{Objection, SharedModel, World, is_usual, object, refused};
 use crate::model::{Key, Model, Verdict};
 use crate::peer::PeerId;
 use parlor_client_core::{RoomCore, RoomError};
 use parlor_impair::Rng;
-use parlor_proto::MemberId;
+use parlor_proto::{Instant, MemberId};
 use parlor_sync::keyed::Audience;
 use parlor_sync::value::Value;
 
@@ -21,6 +22,8 @@ struct Player {
     writes_max: u64,
     /// Steps with an input, per 1,000.
     inputs_per_mille: u64,
+    /// Steps with a predicted action, per 1,000; `None` without them.
+    actions_per_mille: Option<u64>,
 }
 
 impl World {
@@ -32,24 +35,28 @@ impl World {
             model: SharedModel::clone(&self.model),
             writes_max: self.rng.pick(&[1, 2, 4]),
             inputs_per_mille: self.rng.pick(&[0, 200, 1_000]),
+            actions_per_mille: self.has_ships.then(|| Rng::new(self.rng.draw()).pick(&[50, 300, 1_000])),
         };
         let (objection, is_busy) = (Objection::clone(&self.objection), self.is_busy.clone());
-        self.sim.play(peer, move |room, _| {
-            let verdict = player.step(room, *is_busy.borrow());
+        self.sim.play(peer, move |room, now| {
+            let verdict = player.step(room, *is_busy.borrow(), now);
             object(&objection, verdict);
         });
     }
 }
 
 impl Player {
-    fn step(&mut self, room: &mut RoomCore, is_busy: bool) -> Verdict {
+    fn step(&mut self, room: &mut RoomCore, is_busy: bool, now: Instant) -> Verdict {
         let model = SharedModel::clone(&self.model);
         let model = &mut *model.borrow_mut();
         // The model learns of a seat only after the slice of time.
-        if !model.has_seat(self.peer) {
+        if !model.has_seat(self.peer) || room.is_replay() {
             return Ok(());
         }
         publish(model, self.peer, room)?;
+        if self.actions_per_mille.is_some() && room.is_host() {
+            keep_ships(model, self.peer, room, now)?;
+        }
         if !is_busy {
             return Ok(());
         }
@@ -57,6 +64,11 @@ impl Player {
             self.read_inputs(model, room)?;
             for _ in 0..self.rng.below(self.writes_max + 1) {
                 self.write(model, room)?;
+            }
+        } else if let Some(per_mille) = self.actions_per_mille {
+            if self.rng.per_mille(per_mille) {
+                let is_unlucky = self.rng.per_mille(200);
+                count(model, self.peer, room, is_unlucky, now)?;
             }
         } else if self.rng.per_mille(self.inputs_per_mille) {
             self.put_in(model, room)?;

@@ -16,6 +16,8 @@ use std::rc::Rc;
 #[derive(Default)]
 struct Ran {
     after: BTreeMap<u32, i64>,
+    /// The settled state before each step, as it was read.
+    settled: BTreeMap<u32, i64>,
     pressed: i64,
     events: Vec<Event>,
     /// The step after which its state is corrupted, to cause a desync.
@@ -41,6 +43,10 @@ fn frame(room: &mut RoomCore, players: &[MemberId], ran: &Shared, now: Instant) 
             room.lane_mut().set("sum", &sum).unwrap();
             ran.after.insert(tick.0, sum);
         }
+    }
+    if let Some((tick, sum)) = room.lane().settled::<i64>("sum").unwrap() {
+        let known = *ran.settled.entry(tick.0).or_insert(sum);
+        assert_eq!(known, sum, "what is settled does not change");
     }
     ran.events.extend(std::iter::from_fn(|| room.lane_mut().poll_event()));
 }
@@ -330,4 +336,28 @@ fn a12_a_rollback_lane_tells_the_history_and_corrections_of_each_key() {
         assert_eq!((still.corrections, still.corrected), (0, None));
         assert_eq!(lane.key_diagnostics("none"), None);
     }
+}
+
+#[test]
+fn a10_what_is_settled_has_no_guesses_and_is_the_same_at_host_players_and_spectators() {
+    for_seeds(2, |seed| {
+        let mut lanes = Lanes::new(seed, 4, 3, |_| Link::quic().latency_ms(50).jitter_ms(20).loss(20));
+        lanes.run_for(8_000);
+        let steps = lanes.check();
+        assert!(steps > 200, "{steps}");
+        let first = lanes.ran[0].borrow();
+        for (index, ran) in lanes.ran.iter().enumerate() {
+            let ran = ran.borrow();
+            let end = lanes.begin.0 + u32::try_from(steps).unwrap();
+            let settled = ran.settled.range(lanes.begin.0 + 1..end);
+            let compared = settled.map(|(tick, sum)| {
+                assert_eq!(first.after[&(tick - 1)], *sum, "peer {index}, before step {tick}");
+            });
+            assert!(compared.count() > 50, "peer {index}");
+        }
+        // The host's own view is ahead of what is settled, and has guesses.
+        let host = lanes.sim.room(lanes.peers[0]).lane();
+        let (tick, _) = host.settled::<i64>("sum").unwrap().unwrap();
+        assert!(host.diagnostics().unwrap().next.is_newer_than(tick));
+    });
 }
