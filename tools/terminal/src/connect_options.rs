@@ -55,7 +55,7 @@ pub struct ConnectArgs {
 pub enum PathArg {
     /// A direct path, and the server where there is none
     Auto,
-    /// The same as auto
+    /// A direct path or none of the room: a guest without one leaves
     P2p,
     /// A direct path within the local network only
     Local,

@@ -9,7 +9,7 @@ use parlor_proto::wire::envelope::{Recipient, Upward};
 use parlor_proto::wire::handshake::Hello;
 #[cfg(doc)]
 use parlor_proto::wire::path::PathOffer;
-use parlor_proto::wire::path::{PathRole, PathSignal, is_of_local_network};
+use parlor_proto::wire::path::{PathRole, PathSignal};
 use parlor_proto::{ChannelId, Epoch, Instant, LinkKind, MemberId, PathId, channel};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -160,11 +160,6 @@ impl Path {
 
     pub(crate) fn is_open(&self) -> bool {
         self.phase == Phase::Open
-    }
-
-    /// Whether the other end is on this machine or its local network.
-    pub(crate) fn is_local(&self) -> bool {
-        self.remote.is_some_and(|remote| is_of_local_network(remote.ip()))
     }
 
     /// Smoothed round trip to the other end, once measured.

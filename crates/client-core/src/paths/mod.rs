@@ -24,7 +24,7 @@ use link::{Outcome, Path};
 use parlor_proto::limits::{PATH_CANDIDATES_INTERVAL, PATH_TRY_TIMEOUT};
 use parlor_proto::wire::control::ToHub;
 use parlor_proto::wire::handshake::Welcome;
-use parlor_proto::wire::path::{Candidates, PathOffer, PathRole};
+use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, is_of_local_network};
 use parlor_proto::{ChannelId, Instant, LinkKind, MemberId, Packet, PathId};
 use required::Required;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -372,7 +372,7 @@ impl Paths {
             shared.source() == Some(path.id) || path.is_open() && shared.world().tick().is_none()
         });
         if is_read {
-            let way = if path.is_local() { TransportPath::LocalRoom } else { TransportPath::DirectUdp };
+            let way = if self.is_local(path) { TransportPath::LocalRoom } else { TransportPath::DirectUdp };
             (Some(way), Some(TransportStatus::DirectUdpReady))
         } else {
             (Some(TransportPath::DirectUdpPending), Some(TransportStatus::DirectUdpPending))
@@ -385,8 +385,15 @@ impl Paths {
         others.peek()?;
         let path = |player: &Player| self.to(player.id).filter(|path| path.is_open());
         let paths = others.map(path).collect::<Option<Vec<&Path>>>()?;
-        let are_local = paths.into_iter().all(Path::is_local);
+        let are_local = paths.into_iter().all(|path| self.is_local(path));
         Some(if are_local { TransportPath::LocalRoom } else { TransportPath::DirectUdp })
+    }
+
+    /// Whether the other end of a path is on this machine, whatever its address, or on its local network.
+    fn is_local(&self, path: &Path) -> bool {
+        let is_own = |ip| self.addresses.iter().any(|own| own.ip() == ip);
+        path.remote
+            .is_some_and(|remote| is_of_local_network(remote.ip()) || is_own(remote.ip().to_canonical()))
     }
 
     /// Round trip to a peer over its open path, once measured.
