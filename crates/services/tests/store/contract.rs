@@ -92,7 +92,7 @@ fn rotation(id: u64, presented: u8, next: u8, now_ms: u64, grace_ms: u64) -> Rot
 }
 
 #[tokio::test]
-async fn a_token_that_is_used_twice_ends_the_sign_in() {
+async fn threat_49_a_token_that_is_used_twice_ends_the_sign_in() {
     on_each(async |store, realm| {
         let ada = account("ada");
         store.create_account(&realm, &ada, None).await.unwrap();
