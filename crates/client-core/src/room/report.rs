@@ -1,4 +1,4 @@
-//! What is to be read of a room beside its content: its status, round trips and counters.
+//! Reads of a room beside its content: its status, round trips and counters.
 
 use super::RoomCore;
 use crate::info::{Connectivity, Diagnostics, Mode, Role, RoomInfo, Scope, TransportPath};
