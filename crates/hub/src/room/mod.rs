@@ -88,7 +88,7 @@ pub enum Output {
         /// The member.
         member: MemberId,
     },
-    /// A member set the room's [terms](Room::terms): its own session has them at once.
+    /// A member set the room's terms: its own session has them at once.
     Terms {
         /// The member.
         by: MemberId,
