@@ -135,29 +135,41 @@ impl Cut {
         ensure(left["reason"] == "timed_out", || format!("the next host is told {left}"))
     }
 
-    /// Checks that the guest rejoins as another player.
+    /// Checks that the guest rejoins as the same player.
     fn comes_back(&mut self, away: u64) -> Outcome<String> {
         let back = happens(&mut self.guest, "reconnected", |_| true)?;
         ensure(back["state_resynced"] == true, || format!("it is told {back}"))?;
-        let me = self.guest.until("its new place", |log| log.member().filter(|member| *member != away))?;
-        happens(&mut self.host, "player_joined", |line| line["player"] == me)?;
+        joined_again(&mut self.guest, away)?;
+        let me = self.guest.until("its place", Log::member)?;
+        ensure(me == away, || format!("it is back as player {me} instead of {away}"))?;
+        joined_again(&mut self.host, away)?;
         updates(&mut self.guest, 60)?;
         let numbers = heard_all(&mut [&mut self.host, &mut self.guest])?;
         Ok(format!(
-            "guest cut off for 40 s: timed out after 30 s, back as player {me} instead of {away}, {numbers} numbers"
+            "guest cut off for 40 s: timed out after 30 s, back as player {me} again, {numbers} numbers"
         ))
     }
 
-    /// Checks that the host finds its room with another host, and joins as another player.
+    /// Checks that the host finds its room with another host, and rejoins as the same player.
     fn host_comes_back(&mut self) -> Outcome<String> {
         let back = happens(&mut self.host, "reconnected", |_| true)?;
         ensure(back["state_resynced"] == true, || format!("it is told {back}"))?;
-        let me = self.host.until("its new place", |log| log.member().filter(|member| *member != 0))?;
-        happens(&mut self.guest, "player_joined", |line| line["player"] == me)?;
+        joined_again(&mut self.host, 0)?;
+        let me = self.host.until("its place", Log::member)?;
+        ensure(me == 0, || format!("it is back as player {me} instead of 0"))?;
+        joined_again(&mut self.guest, 0)?;
         updates(&mut self.host, 60)?;
         let numbers = heard_all(&mut [&mut self.host, &mut self.guest])?;
         Ok(format!("host cut off for 40 s: its guest went on, it is back as player {me}, {numbers} numbers"))
     }
+}
+
+/// Waits until a member has seen a player join for the second time.
+fn joined_again(member: &mut Member, player: u64) -> Outcome<()> {
+    member.until("a player's return", |log| {
+        let joins = log.all("player_joined").filter(|line| line["player"] == player).count();
+        (joins >= 2).then_some(())
+    })
 }
 
 fn happens(member: &mut Member, event: &str, is_it: impl Fn(&Value) -> bool) -> Outcome<Value> {
