@@ -228,6 +228,8 @@ impl Writer {
             self.run(run, lines, &mut history)?;
             let store = Store::open(&self.address).await.map_err(|error| error.to_string())?;
             let checked = history.check(&store, &self.realm).await;
+            // The next process takes the file's lock.
+            store.close();
             checked.map_err(|fault| format!("after kill {run}: {fault}"))?;
         }
         Ok((history.commits.len() + history.accounts.len()) as u64)

@@ -3,7 +3,7 @@
 use super::rebind::gaps;
 use crate::fault::{Outcome, Seen, ensure};
 use crate::log::Log;
-use crate::member::{Hub, Member, Workshop, heard_all, marks, undisturbed, updates};
+use crate::member::{Hub, Member, Workshop, heard_all, heard_all_but, marks, undisturbed, updates};
 use crate::net::{Cable, Home, Machine, Nat, Public, Switch};
 use serde_json::Value;
 use std::thread;
@@ -144,7 +144,7 @@ impl Cut {
         ensure(me == away, || format!("it is back as player {me} instead of {away}"))?;
         joined_again(&mut self.host, away)?;
         updates(&mut self.guest, 60)?;
-        let numbers = heard_all(&mut [&mut self.host, &mut self.guest])?;
+        let numbers = self.heard_since_the_return()?;
         Ok(format!(
             "guest cut off for 40 s: timed out after 30 s, back as player {me} again, {numbers} numbers"
         ))
@@ -159,8 +159,17 @@ impl Cut {
         ensure(me == 0, || format!("it is back as player {me} instead of 0"))?;
         joined_again(&mut self.guest, 0)?;
         updates(&mut self.host, 60)?;
-        let numbers = heard_all(&mut [&mut self.host, &mut self.guest])?;
+        let numbers = self.heard_since_the_return()?;
         Ok(format!("host cut off for 40 s: its guest went on, it is back as player {me}, {numbers} numbers"))
+    }
+}
+
+impl Cut {
+    /// Checks that nothing is lost from here on. What was sent while one of both was away is.
+    fn heard_since_the_return(&mut self) -> Outcome<u64> {
+        let mut both = [&mut self.host, &mut self.guest];
+        let lost = both.each_mut().map(|member| member.log().unheard());
+        heard_all_but(&mut both, &lost)
     }
 }
 
