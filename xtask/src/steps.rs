@@ -252,7 +252,7 @@ fn plan_schemathesis(_: &Path, _: Level) -> Result<Work, Missing> {
 
 /// In one call: cargo takes siblings from the crates that it packages, and looks for others at crates.io.
 fn plan_package(_: &Path, _: Level) -> Result<Work, Missing> {
-    let package = Invocation::cargo("package --locked --allow-dirty --quiet");
+    let package = Invocation::new("sh").args("xtask/package.sh --locked --allow-dirty --quiet");
     Ok(Work::one(PUBLISHED.iter().fold(package, |package, name| package.args("-p").args(name))))
 }
 
