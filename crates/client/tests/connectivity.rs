@@ -179,7 +179,7 @@ fn a18_room_info_has_mode_coordinator_and_relay() {
         let info = guest.info();
         assert_eq!(info.connectivity.mode, Mode::Auto);
         assert_eq!(info.connectivity.coordinator.as_ref(), Some(&asked), "whom it asked");
-        assert_eq!(info.connectivity.relay, of_host.relay, "whoever has the room");
+        assert_eq!(info.connectivity.relay, of_host.relay, "all members have one relay");
         assert_eq!(info.join_path, Some(JoinPath::InternetExplicit));
         relays.insert(info.connectivity.relay);
         patience.look_again(|| format!("{relays:?}"));

@@ -103,7 +103,7 @@ fn n2_each_join_lists_who_is_there_and_presence_comes_with_changes_alone() {
     for third in &thirds {
         assert_eq!(names(third), ["ada", "bob", "cy"], "they are known when it is open");
     }
-    // In one room, and in one match, somebody leaves: all others there are told at once, and nobody elsewhere.
+    // A member leaves one room and one match. The others there get the event at once, members elsewhere get none.
     for index in [3, 1] {
         let third = thirds.remove(index);
         let id = third.local_id().expect("it is in");

@@ -125,7 +125,7 @@ impl ActionLog {
         self.applied.retain(|applied| (applied.from, applied.number) != (from, number));
     }
 
-    /// Notes the host's decision, to be told.
+    /// Queues the host's decision for the game's events.
     pub(crate) fn decide(&mut self, member: MemberId, number: u32, refusal: Option<ActionRefusal>) {
         self.refused += u64::from(refusal.is_some());
         self.decisions.entry(member).or_default().push(Decision { number, refusal });

@@ -38,10 +38,10 @@ impl Hub {
         let user = self.rooms.get(&room).and_then(|seated| seated.users.get(&member).cloned());
         let may_return =
             is_loss(&reason) && !self.config.remember.is_zero() && (user.is_some() || loss.tokens.is_some());
+        self.vacate(place, reason, may_return, now);
         if !may_return {
-            return self.vacate(place, reason, false, now);
+            return;
         }
-        self.vacate(place, reason, true, now);
         let until = now + self.config.remember;
         let Some(seated) = self.rooms.get_mut(&room) else { return };
         for session in loss.tokens.iter().flat_map(|tokens| tokens.family.sessions()) {

@@ -1,4 +1,4 @@
-//! What a room is told.
+//! The inputs of a room.
 
 use bytes::Bytes;
 use core::net::SocketAddr;

@@ -306,7 +306,7 @@ fn a_token_is_renewed_before_it_is_over_and_nothing_else_happens() {
     core.renew();
     let (op, asked) = says(&mut core);
     assert_eq!((op.as_str(), &asked["input"]["refresh_token"]), ("auth.refresh", &json!("s1.a")));
-    // What comes meanwhile is told as ever.
+    // Notices that arrive meanwhile raise events as usual.
     core.handle_text(&json!({ "event": notice(5, "message", json!({ "player": "p2" })) }).to_string());
     let (op, read) = says(&mut core);
     assert_eq!(op, "turn.read");

@@ -1,5 +1,5 @@
 //! What an end can do beyond its version: one bit each. A bit allows something only if both ends have set it.
 
-/// A member whose grace is over may return as the member that it was, and is told so by
+/// The client can return after its grace, as the same member. The hub then refuses its resume with
 /// [`GraceOver`](super::ResumeRefusal::GraceOver).
 pub const RETURNS: u64 = 1;
