@@ -34,6 +34,24 @@ impl Rooms for Hall {
     }
 }
 
+/// A host, a guest whose WebSocket goes through a proxy, and the guest's id.
+fn host_and_guest(
+    hall: &Hall,
+    change: impl FnOnce(JoinBuilder) -> JoinBuilder,
+) -> (Room, Room, MemberId, Proxy) {
+    let mut host = hall.host();
+    let code = host.code().expect("it is open").to_string();
+    let proxy = Proxy::new(hall.addr());
+    let guest = hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket);
+    let mut guest = change(guest).open();
+    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
+    let id = until(&mut host, |event| match event {
+        Event::PlayerJoined(player) if !player.is_me => Some(player.id),
+        _ => None,
+    });
+    (host, guest, id, proxy)
+}
+
 fn number(event: Event) -> Option<u64> {
     match event {
         Event::Message(message) => Some(message.read().expect("it is a number")),
@@ -44,15 +62,7 @@ fn number(event: Event) -> Option<u64> {
 #[test]
 fn a_connection_that_was_cut_is_made_again_and_nothing_is_missed() {
     let hall = Hall::start();
-    let mut host = hall.host();
-    let code = host.code().expect("it is open").to_string();
-    let proxy = Proxy::new(hall.addr());
-    let mut guest = hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket).open();
-    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
-    let id = until(&mut host, |event| match event {
-        Event::PlayerJoined(player) if !player.is_me => Some(player.id),
-        _ => None,
-    });
+    let (mut host, mut guest, id, proxy) = host_and_guest(&hall, |guest| guest);
     let first = guest.resume_ticket().expect("the server keeps seats");
     proxy.cut(true);
     until(&mut guest, |event| matches!(event, Event::ConnectionLost { .. }).then_some(()));
@@ -76,13 +86,7 @@ fn a_connection_that_was_cut_is_made_again_and_nothing_is_missed() {
 #[test]
 fn a_process_that_is_no_more_gives_its_seat_to_the_next() {
     let hall = Hall::start();
-    let mut host = hall.host();
-    let code = host.code().expect("it is open").to_string();
-    let proxy = Proxy::new(hall.addr());
-    let mut guest =
-        hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket).reconnect(false).open();
-    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
-    let id = guest.local_id().expect("it is open");
+    let (mut host, mut guest, id, proxy) = host_and_guest(&hall, |guest| guest.reconnect(false));
     let saved = guest.resume_ticket().expect("the server keeps seats").to_string();
     proxy.cut(true);
     let closed = until(&mut guest, |event| match event {
@@ -177,12 +181,7 @@ fn with_short_grace() -> Hall {
 #[test]
 fn m9_who_comes_back_after_the_grace_is_the_same_player() {
     let hall = with_short_grace();
-    let mut host = hall.host();
-    let code = host.code().expect("it is open").to_string();
-    let proxy = Proxy::new(hall.addr());
-    let mut guest = hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket).open();
-    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
-    let id = guest.local_id().expect("it is in");
+    let (mut host, mut guest, id, proxy) = host_and_guest(&hall, |guest| guest);
     guest.set_player_data(id, "team", "red").expect("it is its own");
     until(&mut host, |event| matches!(event, Event::PlayerData { .. }).then_some(()));
     let tank = host.as_host().expect("it hosts").spawn(Some(id)).expect("there is room");
@@ -202,13 +201,7 @@ fn m9_who_comes_back_after_the_grace_is_the_same_player() {
 #[test]
 fn m9_another_process_is_the_same_player_after_the_grace_by_its_ticket_and_only_once() {
     let hall = with_short_grace();
-    let mut host = hall.host();
-    let code = host.code().expect("it is open").to_string();
-    let proxy = Proxy::new(hall.addr());
-    let mut guest =
-        hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket).reconnect(false).open();
-    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
-    let id = guest.local_id().expect("it is in");
+    let (mut host, guest, id, proxy) = host_and_guest(&hall, |guest| guest.reconnect(false));
     guest.set_player_data(id, "team", "blue").expect("it is its own");
     until(&mut host, |event| matches!(event, Event::PlayerData { .. }).then_some(()));
     let ticket = guest.resume_ticket().expect("the server keeps seats");
@@ -239,9 +232,6 @@ fn m9_another_process_is_the_same_player_after_the_grace_by_its_ticket_and_only_
 #[test]
 fn m10_m11_m12_a_policy_that_takes_no_resync_ends_the_room_and_says_why() {
     let hall = with_short_grace();
-    let mut host = hall.host();
-    let code = host.code().expect("it is open").to_string();
-    let proxy = Proxy::new(hall.addr());
     let policy = ReconnectPolicy {
         attempts: 1_000,
         delay_first: Duration::from_millis(20),
@@ -249,10 +239,7 @@ fn m10_m11_m12_a_policy_that_takes_no_resync_ends_the_room_and_says_why() {
         accept_state_resync: false,
         ..ReconnectPolicy::default()
     };
-    let guest = hall.guest_at(&code, proxy.port).transport(TransportPreference::WebSocket);
-    let mut guest = guest.reconnect_policy(policy).open();
-    until(&mut guest, |event| matches!(event, Event::Open { .. }).then_some(()));
-    let id = guest.local_id().expect("it is in");
+    let (mut host, mut guest, id, proxy) = host_and_guest(&hall, |guest| guest.reconnect_policy(policy));
     proxy.cut(true);
     let reason = until(&mut guest, |event| match event {
         Event::ConnectionLost { reason, .. } => Some(reason),
@@ -273,6 +260,6 @@ fn m10_m11_m12_a_policy_that_takes_no_resync_ends_the_room_and_says_why() {
         host.as_host().expect("it hosts").kick(id, "rude").expect("m11: it is gone");
     }
     let wrong = ReconnectPolicy { attempts: 0, ..policy };
-    let error = Room::join("tanks", &code).reconnect_policy(wrong).check().expect_err("it never tries");
+    let error = Room::join("tanks", "K7QM").reconnect_policy(wrong).check().expect_err("it never tries");
     assert!(error.to_string().contains("attempts is 0; it may be 1 to 1000"), "{error}");
 }
