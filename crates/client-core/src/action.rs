@@ -1,7 +1,12 @@
 //! Predicted actions: what a game defines once, and its owner and the host apply alike.
 
+mod scene;
+
+pub(crate) use scene::Scene;
+
 use crate::defined::Actions;
 use crate::error::RoomError;
+use crate::message::check_name;
 use crate::players::Players;
 use crate::simulation::{Past, Simulation};
 use crate::state::SharedState;
@@ -74,10 +79,8 @@ impl Actions {
     /// # Errors
     /// A text for a person, if the name is empty, too long or taken.
     pub fn define<A: Action>(&mut self) -> Result<(), String> {
-        let (name, max) = (A::NAME, limits::LABEL_BYTES_MAX);
-        if name.is_empty() || name.len() > max {
-            return Err(format!("the name of an action has {} bytes; it may have 1 to {max}", name.len()));
-        }
+        let name = A::NAME;
+        check_name("the name of an action", name)?;
         let run: Run = run::<A>;
         if self.insert(name, run) {
             Ok(())
@@ -87,12 +90,7 @@ impl Actions {
     }
 
     /// Applies an action, or undoes it and returns why.
-    pub(crate) fn apply(
-        &self,
-        name: &str,
-        value: &Value,
-        mut acting: Acting<'_>,
-    ) -> Result<(), ActionRefusal> {
+    fn apply(&self, name: &str, value: &Value, mut acting: Acting<'_>) -> Result<(), ActionRefusal> {
         let run: &Run = self.get(name).ok_or(ActionRefusal::NotDefined)?;
         if let Some(why) = acting.shared.refusal(acting.made.from, acting.made.entity) {
             return Err(why);
@@ -110,12 +108,12 @@ fn run<A: Action>(value: &Value, acting: &mut Acting<'_>) -> Result<(), ActionRe
 
 /// Who made an action, and of what.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Made {
-    pub(crate) from: MemberId,
-    pub(crate) number: u32,
-    pub(crate) entity: EntityId,
+struct Made {
+    from: MemberId,
+    number: u32,
+    entity: EntityId,
     /// Whether it is applied here for the first time.
-    pub(crate) is_first: bool,
+    is_first: bool,
 }
 
 type Undo = Box<dyn FnOnce(&mut SharedState)>;
@@ -139,18 +137,7 @@ impl fmt::Debug for Acting<'_> {
     }
 }
 
-impl<'a> Acting<'a> {
-    pub(crate) fn new(
-        (shared, simulation): (&'a mut SharedState, &'a mut Simulation),
-        (welcome, players): (&'a Welcome, &'a Players),
-        made: Made,
-        rewind_max: Duration,
-        now: Instant,
-    ) -> Self {
-        let (undo, despawns) = (Vec::new(), Vec::new());
-        Acting { shared, simulation, welcome, players, rewind_max, now, made, undo, despawns }
-    }
-
+impl Acting<'_> {
     /// Keeps what was done, or undoes it.
     fn end(mut self, keep: bool) {
         if keep {

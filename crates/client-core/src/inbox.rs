@@ -2,7 +2,7 @@
 
 use crate::event::{ClosedReason, Event, StateUpdate};
 use parlor_proto::session;
-use parlor_proto::{CloseReason, Instant, MemberId, PathId};
+use parlor_proto::{CloseReason, EntityId, Instant, MemberId, PathId};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Bytes of unread messages above which they are processed without a poll of the game.
@@ -120,6 +120,20 @@ impl Inbox {
     /// As [`tell_message`](Self::tell_message).
     pub(super) fn tell_bounded(&mut self, event: Event, bytes: usize) -> Result<(), CloseReason> {
         self.tell_message(event, bytes, false)
+    }
+
+    /// Queues the events of entities that came and went.
+    ///
+    /// # Errors
+    /// As [`tell_message`](Self::tell_message).
+    pub(super) fn tell_entities(
+        &mut self,
+        despawned: impl IntoIterator<Item = EntityId>,
+        spawned: impl IntoIterator<Item = EntityId>,
+    ) -> Result<(), CloseReason> {
+        let despawned = despawned.into_iter().map(|entity| Event::Despawned { entity });
+        let spawned = spawned.into_iter().map(|entity| Event::Spawned { entity });
+        despawned.chain(spawned).try_for_each(|event| self.tell_bounded(event, 0))
     }
 
     /// Queues a message.

@@ -12,6 +12,7 @@ mod defined;
 mod drawing;
 mod error;
 mod event;
+mod finding;
 mod inbox;
 mod info;
 mod message;
@@ -37,6 +38,7 @@ pub use error::RoomError;
 pub use event::{
     ClosedReason, ConnectFailure, ConnectFailureKind, Event, Message, NoDirectPath, StateSource, StateUpdate,
 };
+pub use finding::Found;
 pub use info::{
     Connectivity, Diagnostics, JoinPath, Mode, ReasonCode, Role, RoomInfo, Scope, TransportPath,
     TransportStatus,
@@ -49,6 +51,6 @@ pub use paths::PathCommand;
 pub use players::{Player, Transport};
 pub use recording::Recording;
 pub use rollback::{RollbackConfig, RollbackKeyDiagnostics, RollbackLane, RollbackRequest};
-pub use room::{Found, RoomCore};
+pub use room::RoomCore;
 pub use simulation::{OverlayDiagnostics, Past};
 pub use world::WorldAccess;

@@ -1,21 +1,44 @@
-//! Payloads that members exchange and the hub does not read.
+//! Payloads that members exchange and the hub does not read, and the names in them.
 //!
 //! ```text
 //!  typed message   kind: text · value, to the end
 //! ```
 
+use crate::error::RoomError;
 use bytes::Bytes;
 use parlor_proto::session::Message;
 use parlor_proto::wire::cursor::{Reader, Write};
-use parlor_proto::{ChannelId, channel, limits};
-use parlor_sync::value::Value;
+use parlor_proto::{ApiMisuse, ChannelId, channel, limits};
+use parlor_sync::value::{Value, to_value};
+use serde::Serialize;
 
-/// Encodes a typed message, without its envelope.
-pub(crate) fn encode_typed(kind: &str, value: &[u8]) -> Bytes {
+/// Encodes a typed message without its envelope, however long it is. Also returns the bytes that it counts as.
+///
+/// # Errors
+/// [`RoomError`] if the kind is empty or too long, or the message cannot be encoded.
+pub(crate) fn encode_typed<T: Serialize + ?Sized>(
+    kind: &str,
+    message: &T,
+) -> Result<(Bytes, usize), RoomError> {
+    check_name("the kind of a message", kind).map_err(ApiMisuse::Bounds)?;
+    let value = to_value(message)?.encode(usize::MAX)?;
     let mut out = Vec::with_capacity(kind.len() + value.len() + 2);
     out.put_str(kind);
-    out.put(value);
-    out.into()
+    out.put(&value);
+    Ok((out.into(), value.len()))
+}
+
+/// Checks the length of a name that travels. `what` says of what, for a person.
+///
+/// # Errors
+/// A text for a person.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), String> {
+    let (len, max) = (name.len(), limits::LABEL_BYTES_MAX);
+    if len == 0 || len > max {
+        Err(format!("{what} has {len} bytes; it may have 1 to {max}"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Decodes a typed message without its envelope into kind and value. Returns `None` if it is malformed.

@@ -253,6 +253,20 @@ impl Options {
         Hello { intent: Intent::Resume(resume), ..self.hello() }
     }
 
+    /// Whether this process opens a room as its host.
+    pub(crate) fn is_of_host(&self) -> bool {
+        matches!(self.intent, Wish::Host { .. })
+    }
+
+    /// The code that the game names.
+    pub(crate) fn chosen_code(&self) -> Option<RoomCode> {
+        match self.intent {
+            Wish::Host { code, .. } => code,
+            Wish::Join { code } => Some(code),
+            Wish::Match { .. } | Wish::Resume { .. } => None,
+        }
+    }
+
     /// The terms of the room that this process opens.
     pub(crate) fn terms(&self) -> RoomTerms {
         let opens = matches!(self.intent, Wish::Host { .. } | Wish::Match { .. });

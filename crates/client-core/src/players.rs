@@ -6,6 +6,7 @@ use crate::inbox::Inbox;
 use bytes::Bytes;
 use parlor_proto::wire::action::RefusedAction;
 use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToMember};
+use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{ApiMisuse, CloseReason, LinkKind, MemberId, limits};
 use parlor_sync::value::{Value, ValueError, from_value};
 use serde::de::DeserializeOwned;
@@ -116,9 +117,38 @@ impl Players {
         self.primary
     }
 
-    /// The first of these members that is not in the room.
-    pub(super) fn first_unknown(&self, mut members: impl Iterator<Item = MemberId>) -> Option<MemberId> {
-        members.find(|member| self.at(*member).is_err())
+    /// Checks that the named recipients are in the room, and names each once. The list is then shorter than the
+    /// hub's limit.
+    ///
+    /// # Errors
+    /// [`ApiMisuse::NoSuchPlayer`].
+    pub(super) fn check_recipient(&self, to: &mut Recipient) -> Result<(), ApiMisuse> {
+        if let Recipient::Members(members) | Recipient::Except(members) = to {
+            members.sort_unstable();
+            members.dedup();
+        }
+        let named: &[MemberId] = match to {
+            Recipient::Member(member) => std::slice::from_ref(member),
+            Recipient::Members(members) => members,
+            Recipient::Authority
+            | Recipient::Others
+            | Recipient::Everyone
+            | Recipient::Primary
+            | Recipient::Except(_) => &[],
+        };
+        let unknown = named.iter().find(|member| self.at(**member).is_err());
+        unknown.map_or(Ok(()), |member| Err(ApiMisuse::NoSuchPlayer(*member)))
+    }
+
+    /// Queues the events of a room that this process lost: all players are gone.
+    ///
+    /// # Errors
+    /// [`CloseReason::NotPolled`] if too many events wait.
+    pub(super) fn tell_gone(&self, inbox: &mut Inbox) -> Result<(), CloseReason> {
+        self.iter().try_for_each(|player| {
+            let (id, name) = (player.id, player.name.clone());
+            inbox.tell_bounded(Event::PlayerLeft { id, name, reason: LeaveReason::ConnectionLost }, 0)
+        })
     }
 
     /// Applies a control message of the hub about members, and queues its events. `host` is the room's

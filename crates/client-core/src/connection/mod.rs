@@ -9,11 +9,13 @@ pub use reconnect::LinkState;
 
 use crate::error::RoomError;
 use crate::inbox::LinkNews;
-use crate::options::Options;
+use crate::options::{Admission, Options};
 use hub_watchdog::HubWatchdog;
 use parlor_proto::session::{Outgoing, Rejection, SendError, Session};
 use parlor_proto::wire::control::{RoomTerms, ToHub};
-use parlor_proto::wire::handshake::{Hello, Limits, Refusal, Resume, ResumeRefusal, ResumeToken, Welcome};
+use parlor_proto::wire::handshake::{
+    Hello, Intent, Limits, Refusal, Resume, ResumeRefusal, ResumeToken, Welcome,
+};
 use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind, RoomCode, SessionId, channel};
 use reconnect::{Reconnect, Tier};
 use std::time::Duration;
@@ -106,6 +108,11 @@ impl Connection {
         self.session.as_ref().is_some_and(Session::is_attached)
     }
 
+    /// Whether nothing is left to send.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.session.as_ref().is_none_or(|session| session.is_finished() || !session.has_link())
+    }
+
     pub(crate) fn link(&self) -> Option<LinkKind> {
         self.link
     }
@@ -187,6 +194,15 @@ impl Connection {
             (Some(Tier::Return), _, Some(resume)) => Some(options.hello_of_lost(resume)),
             (Some(_), _, _) => Some(options.hello_again(code)),
             (None, _, _) => Some(options.hello()),
+        }
+    }
+
+    /// The admission that the next connection requests; `None` if it resumes a session.
+    pub(crate) fn next_admission(&self, options: &Options, code: Option<RoomCode>) -> Option<Admission> {
+        match self.next_hello(options, code)?.intent {
+            Intent::Create(settings) => Some(Admission::Create(settings.code)),
+            Intent::Join { code, .. } => Some(Admission::Join(code)),
+            Intent::Resume(_) | Intent::Path(_) => None,
         }
     }
 

@@ -12,11 +12,15 @@ mod deferred_acks;
 
 use deferred_acks::DeferredAcks;
 
+use crate::error::misbehaved;
+use crate::state::Host;
+use bytes::Bytes;
 use parlor_proto::session;
 use parlor_proto::wire::control::Handover;
-use parlor_proto::{Epoch, Instant, MemberId, PathId, Tick, TickRate};
+use parlor_proto::wire::replica::Checkpoint;
+use parlor_proto::{CloseReason, Epoch, Instant, MemberId, PathId, Tick, TickRate};
 use parlor_sync::schema::Schema;
-use parlor_sync::world::Replica;
+use parlor_sync::world::{IdsUsed, Replica};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,16 +125,6 @@ impl Migration {
         self.follows_from = Some(epoch);
     }
 
-    /// The handover of this process, if it is the heir.
-    pub(crate) fn heir(&self) -> Option<Handover> {
-        self.heir
-    }
-
-    /// Notes that this process has become the host.
-    pub(crate) fn inherited(&mut self) {
-        self.heir = None;
-    }
-
     /// Notes that the new authority was heard. Returns whether a migration was under way.
     pub(crate) fn heard(&mut self) -> bool {
         let was_under_way = self.awaited_since.take().is_some();
@@ -165,21 +159,58 @@ impl Migration {
         std::mem::take(&mut self.held)
     }
 
-    /// The checkpoint of an epoch; begins an empty one for a new epoch.
-    pub(crate) fn checkpoint(&mut self, epoch: Epoch, begin: impl FnOnce() -> Replica) -> &mut Replica {
+    /// Takes in a part of a checkpoint, in a room at the epoch `current`. A part of an epoch in which this process
+    /// does not become the host is ignored.
+    ///
+    /// # Errors
+    /// [`CloseReason::Misbehaved`] if it is malformed.
+    pub(crate) fn take_part(
+        &mut self,
+        part: Bytes,
+        current: Epoch,
+        (schema, rate): (&Arc<Schema>, TickRate),
+    ) -> Result<(), CloseReason> {
+        let bad = |error: &dyn std::error::Error| misbehaved("a checkpoint", error);
+        let Checkpoint { epoch, packet } = Checkpoint::decode(part).map_err(|error| bad(&error))?;
+        let is_named = self.heir.is_some_and(|heir| heir.epoch == epoch);
+        if epoch < current || epoch == current && !is_named {
+            return Ok(());
+        }
         self.checkpoint.take_if(|(of, _)| *of != epoch);
-        &mut self.checkpoint.get_or_insert_with(|| (epoch, Box::new(begin()))).1
+        let begin = || (epoch, Box::new(Replica::of_everything(Arc::clone(schema), rate)));
+        let (_, replica) = self.checkpoint.get_or_insert_with(begin);
+        replica.apply(packet).map_err(|error| bad(&error))?;
+        Ok(())
+    }
+
+    /// Ends the wait of an heir that has the whole checkpoint: returns the host's state that it begins with, and
+    /// the tick after which it goes on.
+    ///
+    /// # Errors
+    /// [`CloseReason::Misbehaved`] if the checkpoint and the handover contradict each other.
+    pub(crate) fn succeed(
+        &mut self,
+        schema: &Arc<Schema>,
+        rate: TickRate,
+    ) -> Result<Option<(Host, Option<Tick>)>, CloseReason> {
+        let Some(handover) = self.heir else { return Ok(None) };
+        let Some(replica) = self.take_checkpoint(&handover, schema, rate) else { return Ok(None) };
+        let used = IdsUsed { slots: handover.slots, generation: handover.generation };
+        let host = Host::succeed(replica, used, rate, handover.epoch);
+        let host = host.map_err(|error| misbehaved("a checkpoint", &error))?;
+        self.heir = None;
+        Ok(Some((host, handover.tick)))
     }
 
     /// Takes the checkpoint if it is complete.
-    pub(crate) fn take_checkpoint(
+    fn take_checkpoint(
         &mut self,
         handover: &Handover,
-        schema: Arc<Schema>,
+        schema: &Arc<Schema>,
         rate: TickRate,
     ) -> Option<Replica> {
         if handover.tick.is_none() {
-            return Some(Replica::of_everything(schema, rate));
+            return Some(Replica::of_everything(Arc::clone(schema), rate));
         }
         let is_whole = |(epoch, replica): &mut (Epoch, Box<Replica>)| {
             *epoch == handover.epoch && replica.settled() == handover.tick

@@ -1,11 +1,11 @@
 //! The driver's face of a room: links, packets and time; and the begin and end of a room.
 
-use super::{Found, Joined, RoomCore};
+use super::{Joined, RoomCore};
 use crate::connection::{Broken, LinkState, Rejected};
 use crate::error::misbehaved;
 use crate::event::{ClosedReason, Event};
+use crate::finding::Found;
 use crate::inbox::{Came, LinkNews};
-use crate::info::Scope;
 use crate::migration::Migration;
 use crate::options::{Admission, PathMode, Wish};
 use crate::paths::{Around, Heard, PathCommand, Paths};
@@ -17,9 +17,7 @@ use crate::state::{Checksums, SharedState, Way};
 use crate::status::Follows;
 use core::net::SocketAddr;
 use parlor_proto::session::{self, DeliveryId, Rejection, Session};
-use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::wire::handshake::{Hello, Intent, Resume, Welcome};
-use parlor_proto::wire::path::is_of_local_network;
+use parlor_proto::wire::handshake::{Hello, Resume, Welcome};
 use parlor_proto::{CloseReason, Instant, LinkKind, Packet, PathId, PeerMisbehaved, RoomCode};
 use parlor_sync::recording::Ended;
 use std::time::Duration;
@@ -28,27 +26,25 @@ use std::time::Duration;
 impl RoomCore {
     /// Names the server being tried, and whether another one remains if it does not have the room.
     pub fn found(&mut self, found: Found, has_more: bool) {
-        self.found = Some(found);
+        self.finding.found(found);
         self.connection.tries(has_more);
     }
 
     /// Notes that the driver looks for the room to join at an address, and that the code in the options means
     /// nothing until [`code_found`](Self::code_found).
     pub fn find_code(&mut self) {
-        self.is_code_unknown = true;
+        self.finding.knows_code(false);
     }
 
     /// Sets the code of the room to join.
     pub fn code_found(&mut self, code: RoomCode) {
         self.options.intent = Wish::Join { code };
-        self.is_code_unknown = false;
+        self.finding.knows_code(true);
     }
 
     /// Reports the address at which the server is reached.
     pub fn reached_at(&mut self, remote: SocketAddr) {
-        if let Some(found) = self.found.as_mut().filter(|_| is_of_local_network(remote.ip())) {
-            found.scope = Scope::Local;
-        }
+        self.finding.reached_at(remote);
     }
 
     /// Whether the server does not have the room and the next one must be tried. Returned once.
@@ -74,11 +70,7 @@ impl RoomCore {
     /// The admission that the next connection requests; `None` if it resumes a session. A driver may have to
     /// get a token for it and pass it to [`set_token`](Self::set_token).
     pub fn next_admission(&self) -> Option<Admission> {
-        match self.next_hello()?.intent {
-            Intent::Create(settings) => Some(Admission::Create(settings.code)),
-            Intent::Join { code, .. } => Some(Admission::Join(code)),
-            Intent::Resume(_) | Intent::Path(_) => None,
-        }
+        self.connection.next_admission(&self.options, self.code())
     }
 
     /// Sets the token of the next hello.
@@ -86,10 +78,9 @@ impl RoomCore {
         self.options.token = Some(token.to_owned());
     }
 
-    /// The hello of the next connection; `None` if it resumes a session.
-    fn next_hello(&self) -> Option<Hello> {
-        let code = self.joined.as_ref().map(|joined| joined.welcome.code);
-        self.connection.next_hello(&self.options, code)
+    /// The code of the room that this process is in.
+    fn code(&self) -> Option<RoomCode> {
+        self.joined.as_ref().map(|joined| joined.welcome.code)
     }
 
     /// Reports a connection: the handshake begins, or the session is resumed. If the game has left meanwhile
@@ -98,7 +89,8 @@ impl RoomCore {
         if self.status.is_closed() || self.connection.is_given_up() {
             return;
         }
-        let hello = self.next_hello().map(|hello| Hello { key: self.paths.key(), ..hello });
+        let hello = self.connection.next_hello(&self.options, self.code());
+        let hello = hello.map(|hello| Hello { key: self.paths.key(), ..hello });
         self.connection.greet(hello, link, now);
     }
 
@@ -167,7 +159,7 @@ impl RoomCore {
     /// Whether nothing is left to send and the connection can be closed. There may be
     /// [another attempt](Self::next_attempt).
     pub fn is_finished(&self) -> bool {
-        self.connection.session().is_none_or(|session| session.is_finished() || !session.has_link())
+        self.connection.is_finished()
     }
 
     /// Whether data to send is queued that the driver does not know of; reading clears the flag.
@@ -276,9 +268,9 @@ impl RoomCore {
                 }
                 event => {
                     if let session::Event::Welcome(welcome) = &event {
-                        let is_hub_host = matches!(self.options.intent, Wish::Host { .. });
                         let is_opened = self.connection.is_new();
-                        self.connection.welcomed(welcome, is_hub_host, self.options.reconnect, now);
+                        let (is_hub_host, reconnects) = (self.options.is_of_host(), self.options.reconnect);
+                        self.connection.welcomed(welcome, is_hub_host, reconnects, now);
                         if is_opened {
                             self.connection.want_terms(self.options.terms(), welcome.limits);
                         }
@@ -506,14 +498,8 @@ impl RoomCore {
         let Some(joined) = self.joined.take() else { return Ok(()) };
         self.paths.forget();
         self.lane = RollbackLane::default();
-        for entity in joined.shared.entities() {
-            self.inbox.tell_bounded(Event::Despawned { entity }, 0)?;
-        }
-        for player in joined.players.iter() {
-            let (id, name) = (player.id, player.name.clone());
-            self.inbox
-                .tell_bounded(Event::PlayerLeft { id, name, reason: LeaveReason::ConnectionLost }, 0)?;
-        }
+        self.inbox.tell_entities(joined.shared.entities(), [])?;
+        joined.players.tell_gone(&mut self.inbox)?;
         self.status.rejoined();
         self.inbox.tell_bounded(Event::Reconnected { state_resynced: true }, 0)
     }

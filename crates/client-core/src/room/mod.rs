@@ -1,23 +1,21 @@
 //! The room as a game and a driver see it.
 //!
-//! Six files know several machines: this one has the room and what a game reads and writes, `connection` the
-//! driver's face and the ends of a room, `steps` what happens in a step, `actions` what members do with entities of
-//! their own, `reading` the effects of what arrives, host migration among them, and `report` the status of the
-//! room and its measurements.
+//! Four files know several machines: this one has the room and what a game reads and writes, `connection` the
+//! driver's face and the ends of a room, `steps` what happens in a step, and `reading` the effects of what arrives,
+//! host migration among them.
 //! Everything else is a machine of its own, in a file or folder beside this one.
 
-mod actions;
 mod connection;
 mod reading;
-mod report;
 mod steps;
 
 use crate::connection::Connection;
 use crate::error::{RoomError, not_host};
-use crate::event::ClosedReason;
+use crate::event::{ClosedReason, Event};
+use crate::finding::Finding;
 use crate::inbox::Inbox;
-use crate::info::{JoinPath, Mode, Scope};
-use crate::message::encode_typed;
+use crate::info::{Diagnostics, Mode, Role, RoomInfo};
+use crate::message::{check_name, encode_typed};
 use crate::migration::Migration;
 use crate::options::{Options, Protocol};
 use crate::paths::{Letter, Paths};
@@ -30,12 +28,13 @@ use crate::state::{Checksums, SharedState};
 use crate::status::Status;
 use bytes::Bytes;
 use parlor_proto::channel::{self, Codec};
-use parlor_proto::session::Outgoing;
+use parlor_proto::session::{Outgoing, Session};
+use parlor_proto::wire::action::Action;
 use parlor_proto::wire::control::{PlayerData, ToHub};
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::wire::handshake::{RoomKind, Welcome};
-use parlor_proto::{ApiMisuse, ChannelId, Instant, Lane, MemberId, limits};
+use parlor_proto::{ApiMisuse, ChannelId, EntityId, Epoch, Instant, Lane, MemberId, limits};
 use parlor_sync::keyed::{Audience, Hints};
 use parlor_sync::value::{Value, from_value, to_value};
 use serde::Serialize;
@@ -45,27 +44,11 @@ use std::time::Duration;
 
 const HOST_WRITES: &str = "the host has the world that is written";
 
-/// Where a driver found the room's server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Its address, for a person to read.
-    pub server: String,
-    /// The address of the server that was asked for the room. It may have sent this process to another one.
-    pub asked: String,
-    /// Where it runs.
-    pub scope: Scope,
-    /// How a joining process found the room.
-    pub join_path: Option<JoinPath>,
-}
-
 /// A room without sockets. See the [module](super).
 #[derive(Debug)]
 pub struct RoomCore {
     options: Options,
-    mode: Mode,
-    found: Option<Found>,
-    /// Whether the code of the room to join is yet to be found: see [`find_code`](Self::find_code).
-    is_code_unknown: bool,
+    finding: Finding,
     connection: Connection,
     paths: Paths,
     joined: Option<Joined>,
@@ -96,9 +79,7 @@ impl RoomCore {
         RoomCore {
             connection: Connection::new(options.reconnect_policy),
             options,
-            mode,
-            found: None,
-            is_code_unknown: false,
+            finding: Finding::new(mode),
             paths: Paths::default(),
             joined: None,
             lane: RollbackLane::default(),
@@ -144,22 +125,9 @@ impl Joined {
     fn is_match(&self) -> bool {
         self.welcome.kind == RoomKind::Match
     }
-
-    /// The first named recipient that is not in the room.
-    fn unknown_addressee(&self, to: &Recipient) -> Option<MemberId> {
-        match to {
-            Recipient::Member(member) => self.players.first_unknown([*member].into_iter()),
-            Recipient::Members(members) => self.players.first_unknown(members.iter().copied()),
-            Recipient::Authority
-            | Recipient::Others
-            | Recipient::Everyone
-            | Recipient::Primary
-            | Recipient::Except(_) => None,
-        }
-    }
 }
 
-/// For a game: messages.
+/// For a game: messages and actions.
 impl RoomCore {
     /// How messages and inputs travel unless the game says otherwise.
     pub fn protocol(&self) -> Protocol {
@@ -179,15 +147,8 @@ impl RoomCore {
         stamp: bool,
         now: Instant,
     ) -> Result<(), RoomError> {
-        if kind.is_empty() || kind.len() > limits::LABEL_BYTES_MAX {
-            let (len, max) = (kind.len(), limits::LABEL_BYTES_MAX);
-            let text = format!("the kind of a message has {len} bytes; it may have 1 to {max}");
-            return Err(ApiMisuse::Bounds(text).into());
-        }
-        // The size is checked below, together with the other limits.
-        let value = to_value(message)?.encode(usize::MAX)?;
-        let payload = encode_typed(kind, &value);
-        self.post((channel::typed(lane), payload), value.len(), to, stamp, now)
+        let (payload, bytes) = encode_typed(kind, message)?;
+        self.post((channel::typed(lane), payload), bytes, to, stamp, now)
     }
 
     /// Sends bytes on a channel of the game's own.
@@ -251,20 +212,44 @@ impl RoomCore {
         if to == Recipient::Authority && joined.is_match() {
             return Err(ApiMisuse::NoHost { what: "be sent a message as the host" }.into());
         }
-        if let Recipient::Members(members) | Recipient::Except(members) = &mut to {
-            members.sort_unstable();
-            members.dedup();
-        }
-        // This check also keeps the list shorter than the limit of the hub.
-        if let Some(unknown) = joined.unknown_addressee(&to) {
-            return Err(ApiMisuse::NoSuchPlayer(unknown).into());
-        }
+        joined.players.check_recipient(&mut to)?;
         let lane = self.options.channels.get(channel).ok_or(ApiMisuse::NoSuchChannel(channel))?.lane;
         let letter = Letter { channel, lane, to, stamp, payload };
         self.with_paths(|paths, players, around| match players {
             Some(players) => paths.post(letter, players, around, now),
             None => Ok(()),
         })?;
+        self.wants_driver = true;
+        Ok(())
+    }
+
+    /// Asks the host for an action on an entity of this player's own. The host's game gets [`Event::Action`], in
+    /// the order of the requests.
+    ///
+    /// # Errors
+    /// [`RoomError::Refused`] if, as far as this process knows, the entity does not exist or has another
+    /// owner. If the host finds out later, [`Event::ActionRefused`] is raised. [`RoomError`] if the room is not
+    /// open, or name or payload exceed their bounds.
+    pub fn act<T: Serialize + ?Sized>(
+        &mut self,
+        entity: EntityId,
+        name: &str,
+        payload: &T,
+    ) -> Result<(), RoomError> {
+        check_name("the name of an action", name).map_err(ApiMisuse::Bounds)?;
+        let value = to_value(payload)?;
+        let encoded = value.encode(limits::MESSAGE_BYTES_MAX)?;
+        let (connection, joined) = self.open_with_host("act")?;
+        let (me, name) = (joined.welcome.member, name.to_owned());
+        if let Some(why) = joined.shared.refusal(me, entity) {
+            return Err(RoomError::Refused { entity, why });
+        }
+        if joined.is_host() {
+            let event = Event::Action { from: me, entity, name, value };
+            return self.inbox.tell_bounded(event, encoded.len()).map_err(|_| RoomError::Full);
+        }
+        let action = Action { entity, name, value: encoded };
+        connection.say(Outgoing::new(channel::ACTIONS, action.encode()))?;
         self.wants_driver = true;
         Ok(())
     }
@@ -333,17 +318,13 @@ impl RoomCore {
 
     /// All keys that this process sees with their values as the host last wrote them, in ascending order.
     pub fn all(&self) -> Vec<(String, Value)> {
-        let Some(Joined { shared, .. }) = &self.joined else { return Vec::new() };
-        let keys = shared.key_names().into_iter();
-        keys.filter_map(|key| shared.get(&key).map(|value| (key, value))).collect()
+        self.joined.as_ref().map(|joined| joined.shared.all()).unwrap_or_default()
     }
 
     /// All keys that this process sees with their interpolated values at `now`, in ascending order. At the
     /// host: the values themselves. A key without a value at that moment is left out.
     pub fn all_interpolated(&mut self, now: Instant) -> Vec<(String, Value)> {
-        let Some(Joined { shared, .. }) = &mut self.joined else { return Vec::new() };
-        let keys = shared.key_names().into_iter();
-        keys.filter_map(|key| shared.interpolated(&key, now).map(|value| (key, value))).collect()
+        self.joined.as_mut().map(|joined| joined.shared.all_interpolated(now)).unwrap_or_default()
     }
 
     /// All keys that this process sees, in ascending order.
@@ -455,6 +436,93 @@ impl RoomCore {
     /// Time since the room opened. Equal at all members, up to the precision of clock synchronisation.
     pub fn server_time(&self, now: Instant) -> Option<Duration> {
         self.joined.as_ref().map(|joined| joined.simulation.since_opened(now))
+    }
+}
+
+/// For a game: the status of the room, and measurements.
+impl RoomCore {
+    /// Round trip to the hub; zero at the host, `None` until measured.
+    pub fn ping(&self) -> Option<Duration> {
+        if self.is_host() { Some(Duration::ZERO) } else { self.connection.session().and_then(Session::rtt) }
+    }
+
+    /// Round trip to the host: over the direct path while one is open, otherwise through the hub, by both ends'
+    /// round trips to it. Zero at the host; `None` until measured, in a match, and if the host has no player.
+    pub fn host_ping(&self) -> Option<Duration> {
+        let joined = self.joined.as_ref()?;
+        if joined.is_host() {
+            return Some(Duration::ZERO);
+        }
+        let host = joined.welcome.authority.member()?;
+        self.paths.rtt_to(host).or_else(|| {
+            let of_host = joined.players.get(host)?.rtt_ms?;
+            Some(self.ping()? + Duration::from_millis(of_host.into()))
+        })
+    }
+
+    /// Whether a migration is under way: the new host was named and has not been heard.
+    pub fn is_migrating(&self) -> bool {
+        self.joined.as_ref().is_some_and(|joined| joined.migration.is_under_way())
+    }
+
+    /// State of the room and its connection.
+    pub fn info(&self) -> RoomInfo {
+        let (joined, options) = (self.joined.as_ref(), &self.options);
+        let welcome = joined.map(|joined| &joined.welcome);
+        let migration = joined.map(|joined| &joined.migration);
+        let is_host = welcome.map_or(options.is_of_host(), |_| self.is_host());
+        let (path, path_status) = self.paths.info(joined.map(|joined| (&joined.shared, &joined.players)));
+        let (scope, transport_path) = self.finding.way(path, joined.is_some());
+        let is_alone = is_host && self.player_count() < 2;
+        let connectivity = self.finding.connectivity(options.paths, self.connection.link());
+        let chosen = || options.chosen_code().filter(|_| self.finding.is_code_known());
+        RoomInfo {
+            role: if is_host { Role::Host } else { Role::Client },
+            code: welcome.map(|welcome| welcome.code).or_else(chosen),
+            room: welcome.map(|welcome| welcome.room),
+            session: welcome.map(|welcome| welcome.session),
+            local_id: self.local_id(),
+            host_id: welcome.and_then(|welcome| welcome.authority.member()),
+            epoch: welcome.map_or(Epoch::default(), |welcome| welcome.epoch),
+            migrating: self.is_migrating(),
+            migration_completed: migration.is_some_and(Migration::has_completed),
+            previous_host: migration.and_then(|migration| migration.hosts().0),
+            new_host: migration.and_then(|migration| migration.hosts().1),
+            max_players: welcome.map(|welcome| welcome.max_players),
+            scope,
+            transport_path,
+            transport_status: self.status.transport(joined.is_some(), path_status, is_alone),
+            last_reason_code: self.status.last_reason(),
+            requested_mode: connectivity.mode,
+            requested_paths: options.paths,
+            peer_candidate: self.paths.peer_candidate(),
+            join_path: self.finding.join_path(),
+            connectivity,
+        }
+    }
+
+    /// Steps dropped because the game was behind, as in [`diagnostics`](Self::diagnostics).
+    pub fn ticks_dropped(&self) -> u64 {
+        self.joined.as_ref().map_or(0, |joined| joined.simulation.ticks_dropped())
+    }
+
+    /// Counters and measurements.
+    pub fn diagnostics(&self) -> Diagnostics {
+        let session = self.connection.session();
+        let mut diagnostics = Diagnostics {
+            rtt: session.and_then(Session::rtt),
+            rtt_jitter: session.map(Session::rtt_jitter).unwrap_or_default(),
+            session: session.map(Session::stats).unwrap_or_default(),
+            events_dropped: self.inbox.dropped(),
+            messages_unreadable: self.messages_unreadable,
+            ..Diagnostics::default()
+        };
+        if let Some(joined) = &self.joined {
+            joined.simulation.diagnose(joined.is_host(), &mut diagnostics);
+            joined.shared.diagnose(&mut diagnostics);
+            joined.shared.diagnose_prediction(&mut diagnostics);
+        }
+        diagnostics
     }
 }
 

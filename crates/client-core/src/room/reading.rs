@@ -9,19 +9,19 @@ use crate::info::ReasonCode;
 use crate::message::{decode_typed, is_match_data, is_of_game};
 use crate::migration::Held;
 use crate::rollback::RollbackLane;
-use crate::state::{Host, News, SharedState};
+use crate::state::{News, SharedState};
 use bytes::Bytes;
 use parlor_proto::channel::{self, Channel, Codec};
 use parlor_proto::session::{self, Outgoing, SendError, Session};
-use parlor_proto::wire::action::AskedBy;
+use parlor_proto::wire::action::{Action, AskedBy, RefusedAction};
 use parlor_proto::wire::control::{Handover, ToHub, ToMember};
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, Sender};
 use parlor_proto::wire::handshake::Authority;
-use parlor_proto::wire::replica::{Checkpoint, StateOf};
-use parlor_proto::{CloseReason, EntityId, Epoch, Instant, MemberId, PathId, Tick};
+use parlor_proto::wire::replica::StateOf;
+use parlor_proto::{CloseReason, EntityId, Epoch, Instant, MemberId, PathId, Tick, limits};
 use parlor_sync::keyed::Taken;
-use parlor_sync::world::{IdsUsed, Replica};
+use parlor_sync::value::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -97,11 +97,7 @@ impl RoomCore {
                 let taken = joined.replicas.take(state, arrived, |member| players.get(member).is_some());
                 taken.map_err(|error| misbehaved("a player's state", &error))?;
             }
-            channel::ACTIONS => {
-                let asked =
-                    AskedBy::decode(message.payload).map_err(|error| misbehaved("an action", &error))?;
-                return self.read_action(asked);
-            }
+            channel::ACTIONS => return self.read_action(message.payload),
             channel::CHECKPOINT => return self.read_checkpoint(message.payload, at),
             channel::ROLLBACK => return self.read_rollback(message.payload),
             channel if is_match_data(channel) => return self.read_data(message),
@@ -220,6 +216,26 @@ impl RoomCore {
         Ok(())
     }
 
+    /// Passes an action to the game at the host, or sends the refusal to the member that asked.
+    fn read_action(&mut self, payload: Bytes) -> Result<(), CloseReason> {
+        let asked = AskedBy::decode(payload).map_err(|error| misbehaved("an action", &error))?;
+        let AskedBy { from, epoch, action: Action { entity, name, value } } = asked;
+        let Some(joined) = self.joined.as_ref().filter(|_| self.is_meant(Some(epoch))) else { return Ok(()) };
+        // The entity may have changed its owner while the action was in flight, so the hub's check is not
+        // enough.
+        if let Some(why) = joined.shared.refusal(from, entity) {
+            let refused = RefusedAction { entity, name, why };
+            self.tell_hub(&ToHub::RefuseAction { member: from, refused });
+            return Ok(());
+        }
+        let bytes = value.len();
+        let Ok(value) = Value::decode(value) else {
+            self.messages_unreadable += 1;
+            return Ok(());
+        };
+        self.inbox.tell_bounded(Event::Action { from, entity, name, value }, bytes)
+    }
+
     /// Handles a control message of the hub.
     fn read_control(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
         let decoded =
@@ -232,7 +248,12 @@ impl RoomCore {
             (Some(ToMember::GoesOn { epoch }), Some(joined)) if joined.welcome.epoch == epoch => {
                 joined.host_heard(&mut self.inbox, at)
             }
-            (Some(ToMember::ActionsDecided(decisions)), Some(_)) => self.read_decisions(decisions),
+            (Some(ToMember::ActionsDecided(decisions)), Some(joined)) => {
+                let refused = decisions.into_iter().filter_map(|one| joined.simulation.action_decided(one));
+                refused
+                    .into_iter()
+                    .try_for_each(|event| self.inbox.tell_bounded(event, limits::LABEL_BYTES_MAX))
+            }
             (Some(control), Some(joined)) => {
                 let left = match &control {
                     ToMember::Left { member, .. } => Some(*member),
@@ -266,7 +287,7 @@ impl RoomCore {
             joined.host_heard(&mut self.inbox, at)?;
         }
         joined.checksums.note(&joined.shared);
-        tell_entities(&mut self.inbox, news.despawned, news.spawned)?;
+        self.inbox.tell_entities(news.despawned, news.spawned)?;
         if let Some(update) = news.update {
             self.inbox.tell_state(update, |key| joined.shared.has(key));
         }
@@ -282,20 +303,6 @@ impl RoomCore {
         self.connection.tell_hub(message);
         self.wants_driver = true;
     }
-}
-
-fn tell_entities(
-    inbox: &mut Inbox,
-    despawned: impl IntoIterator<Item = EntityId>,
-    spawned: impl IntoIterator<Item = EntityId>,
-) -> Result<(), CloseReason> {
-    for entity in despawned {
-        inbox.tell_bounded(Event::Despawned { entity }, 0)?;
-    }
-    for entity in spawned {
-        inbox.tell_bounded(Event::Spawned { entity }, 0)?;
-    }
-    Ok(())
 }
 
 /// Host migration.
@@ -358,40 +365,25 @@ impl RoomCore {
     }
 
     /// Takes in a part of the checkpoint.
-    fn read_checkpoint(&mut self, payload: Bytes, at: Instant) -> Result<(), CloseReason> {
-        let bad = |error: &dyn std::error::Error| misbehaved("a checkpoint", error);
-        let Checkpoint { epoch, packet } = Checkpoint::decode(payload).map_err(|error| bad(&error))?;
-        let Some(joined) = &mut self.joined else { return Ok(()) };
-        let is_named = joined.migration.heir().is_some_and(|heir| heir.epoch == epoch);
-        if epoch < joined.welcome.epoch || epoch == joined.welcome.epoch && !is_named {
-            return Ok(());
-        }
-        let (schema, rate) = (Arc::clone(joined.shared.world().schema()), joined.welcome.tick_rate);
-        let replica = joined.migration.checkpoint(epoch, || Replica::of_everything(schema, rate));
-        replica.apply(packet).map_err(|error| bad(&error))?;
+    fn read_checkpoint(&mut self, part: Bytes, at: Instant) -> Result<(), CloseReason> {
+        let Some(Joined { welcome, shared, migration, .. }) = &mut self.joined else { return Ok(()) };
+        migration.take_part(part, welcome.epoch, (shared.world().schema(), welcome.tick_rate))?;
         self.inherit(at)
     }
 
     /// Becomes the host, if this process is the heir and has the whole checkpoint.
     fn inherit(&mut self, at: Instant) -> Result<(), CloseReason> {
         let Some(joined) = &mut self.joined else { return Ok(()) };
-        let Some(handover) = joined.migration.heir() else { return Ok(()) };
         let schema = Arc::clone(joined.shared.world().schema());
-        let Some(replica) = joined.migration.take_checkpoint(&handover, schema, joined.welcome.tick_rate)
-        else {
+        let Some((host, tick)) = joined.migration.succeed(&schema, joined.welcome.tick_rate)? else {
             return Ok(());
         };
-        let used = IdsUsed { slots: handover.slots, generation: handover.generation };
-        let (rate, epoch) = (joined.welcome.tick_rate, handover.epoch);
-        let host =
-            Host::succeed(replica, used, rate, epoch).map_err(|error| misbehaved("a checkpoint", &error))?;
         let before: BTreeSet<EntityId> = joined.shared.entities().collect();
         joined.shared = SharedState::Host(Box::new(host));
         let after: BTreeSet<EntityId> = joined.shared.entities().collect();
         let (gone, new) = (before.difference(&after).copied(), after.difference(&before).copied());
-        tell_entities(&mut self.inbox, gone, new)?;
-        joined.migration.inherited();
-        joined.simulation.take_over(&self.options, handover.tick, joined.migration.pauses(), at);
+        self.inbox.tell_entities(gone, new)?;
+        joined.simulation.take_over(&self.options, tick, joined.migration.pauses(), at);
         joined.host_heard(&mut self.inbox, at)?;
         self.wants_driver = true;
         self.give_held(at)
@@ -543,7 +535,7 @@ impl Joined {
 
     /// Forgets the world and its simulation at this process.
     fn forget_world(&mut self, inbox: &mut Inbox) -> Result<(), CloseReason> {
-        tell_entities(inbox, self.shared.entities(), [])?;
+        inbox.tell_entities(self.shared.entities(), [])?;
         let schema = Arc::clone(self.shared.world().schema());
         self.shared = SharedState::new(false, self.welcome.member, schema, self.welcome.tick_rate);
         self.simulation.follow();

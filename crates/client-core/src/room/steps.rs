@@ -1,13 +1,16 @@
-//! Polls and steps: when one is due, what a game writes, predicts and looks back at in one, and its commit.
+//! Polls and steps: when one is due, what a game does, predicts and looks back at in one, and its commit.
 
 use super::{Joined, RoomCore};
+use crate::action::{Action, Scene};
 use crate::error::{RoomError, not_host};
 use crate::event::{Event, StateUpdate};
+use crate::options::Options;
 use crate::rollback::{RollbackConfig, RollbackLane};
 use crate::simulation::{Begun, OverlayDiagnostics, Past};
 use crate::state::SharedState;
 use crate::world::WorldAccess;
 use parlor_proto::session::Outgoing;
+use parlor_proto::wire::control::ToHub;
 use parlor_proto::wire::envelope::Upward;
 use parlor_proto::{ApiMisuse, EntityId, Instant, MemberId, Tick, TickRate, channel, limits};
 use parlor_sync::inputs::{Counters, Input};
@@ -66,10 +69,13 @@ impl RoomCore {
         if let Some(Begun::New { room_tick }) = begun {
             session.set_tick(room_tick);
         }
-        if begun.is_some() {
-            self.run_actions(now);
+        if begun.is_none() {
+            return false;
         }
-        begun.is_some()
+        for (member, decisions) in joined.scene(&self.options, now).run_step() {
+            self.tell_hub(&ToHub::DecideActions { member, decisions });
+        }
+        true
     }
 
     /// Commits the writes since the last commit, under the step that was run.
@@ -251,6 +257,38 @@ impl RoomCore {
     /// Counters of a player's inputs, at the host; `None` if none came.
     pub fn input_counters(&self, player: MemberId) -> Option<Counters> {
         self.joined.as_ref()?.simulation.input_counters(player)
+    }
+}
+
+/// For a game: predicted actions.
+impl RoomCore {
+    /// Makes a predicted action on an entity of this player's own, in a step: it is applied at once, again in
+    /// replays of this step, and at the host in the same step, which decides. The host's own is decided at once. If
+    /// the host refuses it, [`Event::ActionRefused`] is raised and the prediction is undone. Does nothing in a
+    /// [replayed](Self::is_replay) step: what was made in it is applied again.
+    ///
+    /// # Errors
+    /// [`RoomError::Refused`] if the action is refused already here; nothing changed then. [`RoomError`] if it is not
+    /// [defined](crate::Options::actions), does not fit the input of its step, or too many were made.
+    pub fn act_predicted<A: Action>(
+        &mut self,
+        entity: EntityId,
+        action: &A,
+        now: Instant,
+    ) -> Result<(), RoomError> {
+        self.open_with_host("act")?;
+        let Some(joined) = &mut self.joined else { return Ok(()) };
+        let is_sent = joined.scene(&self.options, now).make(entity, action)?;
+        if is_sent { self.post_inputs() } else { Ok(()) }
+    }
+}
+
+impl Joined {
+    /// The room as far as predicted actions concern it.
+    fn scene<'a>(&'a mut self, options: &'a Options, now: Instant) -> Scene<'a> {
+        let Joined { shared, simulation, welcome, players, .. } = self;
+        let (actions, rewind_max) = (&options.actions, options.rewind_max);
+        Scene { actions, shared, simulation, welcome, players, rewind_max, now }
     }
 }
 

@@ -174,6 +174,19 @@ impl SharedState {
         }
     }
 
+    /// All keys with their values, in ascending order.
+    pub(crate) fn all(&self) -> Vec<(String, Value)> {
+        let keys = self.key_names().into_iter();
+        keys.filter_map(|key| self.get(&key).map(|value| (key, value))).collect()
+    }
+
+    /// All keys with their interpolated values at `now`, in ascending order. A key without a value at that moment
+    /// is left out.
+    pub(crate) fn all_interpolated(&mut self, now: Instant) -> Vec<(String, Value)> {
+        let keys = self.key_names().into_iter();
+        keys.filter_map(|key| self.interpolated(&key, now).map(|value| (key, value))).collect()
+    }
+
     /// The sequence and hash of the keyed state that reads return. `None` before the first update, and at a
     /// member while part of it is still missing.
     pub(crate) fn hash(&self) -> Option<(u64, u64)> {
