@@ -249,6 +249,8 @@ pub struct Diagnostics {
     pub tick: Tick,
     /// Steps dropped because the game was behind.
     pub ticks_dropped: u64,
+    /// How far the steps of a game that brings its time are behind: up to 250 ms. Zero by the room's clock.
+    pub game_time_behind: Duration,
     /// Steps run again.
     pub steps_replayed: u64,
     /// Right and wrong predictions; zero at the host.

@@ -1,4 +1,4 @@
-//! Predicted actions, presets and other options of steps, over real sockets.
+//! Predicted actions, time of the game's own, presets and other options of steps, over real sockets.
 
 mod support;
 #[path = "support/until.rs"]
@@ -11,6 +11,7 @@ use parlor::{
 };
 use parlor_testing::Hall;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use support::Patience;
 use until::until;
 
@@ -283,4 +284,38 @@ fn a10_and_a11_the_hosts_reads_are_the_authoritative_ones_and_updates_say_what_t
         }
         patience.look_again(|| format!("{:?}", guest.diagnostics()));
     }
+}
+
+#[test]
+fn m5_a_game_that_brings_its_time_steps_by_it_alone() {
+    const HZ: u16 = 60;
+    let hall = Hall::start();
+    let mut room = open(built(&hall, Room::host("tanks")).tick_hz(HZ).open());
+    let clock = |room: &Room| room.server_time().expect("it is open");
+    room.advance(Duration::ZERO);
+    while room.step().is_some() {}
+    let (patience, paused_until) = (Patience::new(), clock(&room) + Duration::from_millis(300));
+    while clock(&room) < paused_until {
+        while room.poll().is_some() {}
+        room.advance(Duration::ZERO);
+        assert!(room.step().is_none(), "the room's clock brings no step");
+        patience.look_again(|| "the room's clock stands still".to_owned());
+    }
+
+    // It gives time faster than it passes: steps are neither earlier than the room's nor more than the time brings.
+    let (frame, interval) = (Duration::from_millis(3), Duration::from_secs(1) / u32::from(HZ));
+    let (patience, mut given, mut steps) = (Patience::new(), Duration::ZERO, 0u32);
+    while steps < 20 {
+        while room.poll().is_some() {}
+        room.advance(frame);
+        given += frame;
+        while let Some(step) = room.step() {
+            steps += 1;
+            let due = clock(&step).as_micros() * u128::from(HZ) / 1_000_000;
+            assert!(u128::from(step.number().0) <= due, "step {} of {due} is early", step.number().0);
+        }
+        assert!(interval * steps <= given * 21 / 20 + interval, "{steps} steps in {given:?}");
+        patience.look_again(|| format!("{steps} steps"));
+    }
+    assert!(room.diagnostics().game_time_behind <= Duration::from_millis(250));
 }

@@ -205,6 +205,10 @@ pub const LEAD_RISE_MAX: Duration = Duration::from_millis(100);
 pub const LEAD_HOLD: Duration = Duration::from_secs(10);
 /// A game that asks for no steps for longer than this has stalled.
 pub const LEAD_STALL: Duration = Duration::from_millis(250);
+/// How far the time that a game brings may be behind the room's clock before it leaps to it.
+pub const GAME_TIME_BEHIND_MAX: Duration = Duration::from_millis(250);
+/// It makes up for one part in so many of what passes, which is not visible.
+pub const GAME_TIME_CATCH_UP_PART: u32 = 20;
 /// Steps whose lead a member remembers; a report comes within a second or two.
 pub const STEPS_LED_MAX: usize = 512;
 

@@ -78,6 +78,19 @@ impl RoomCore {
         true
     }
 
+    /// Lets `elapsed` of the game's own time pass. With the first call the game brings the time: from then on a step
+    /// is due once enough of it has passed, and none without another call.
+    ///
+    /// Steps stay in phase with the room's. Game time that is ahead of the room's is discarded. What is missing is
+    /// made up for by a twentieth of what passes. Beyond 250 ms it leaps: the steps in between are dropped and
+    /// counted. Zero never leaps, so that a game can pause. Does nothing before the room is open, and while a
+    /// migration holds steps.
+    pub fn advance(&mut self, elapsed: Duration, now: Instant) {
+        if let Some(joined) = self.joined.as_mut().filter(|joined| !joined.migration.holds_steps()) {
+            joined.simulation.advance(elapsed, now);
+        }
+    }
+
     /// Commits the writes since the last commit, under the step that was run.
     fn commit(&mut self, now: Instant) {
         let taken = self.handled();

@@ -4,6 +4,7 @@
 //! roll back, the session that measures the clock.
 
 mod actions;
+mod game_time;
 mod inputs;
 mod overlay;
 mod pace;
@@ -24,6 +25,7 @@ use crate::options::Options;
 use crate::state::SharedState;
 use actions::ActionLog;
 use bytes::Bytes;
+use game_time::GameTime;
 use inputs::Inputs;
 use overlay::Overlay;
 use pace::Pace;
@@ -52,6 +54,7 @@ pub(crate) struct Simulation {
     /// When the room opened, by the hub's clock.
     opened: Instant,
     clock: Clock,
+    game_time: GameTime,
     ticker: Ticker,
     replay: Replay,
     /// The one-shot effects already shown.
@@ -87,6 +90,7 @@ impl Simulation {
             rate,
             opened: welcome.opened,
             clock,
+            game_time: GameTime::default(),
             ticker: Ticker::new(rate, room_time),
             replay: Replay::default(),
             once: Once::default(),
@@ -118,14 +122,14 @@ impl Simulation {
     pub(crate) fn take_over(&mut self, options: &Options, tick: Option<Tick>, has_paused: bool, at: Instant) {
         self.pace = Pace::of_host(options, self.rate);
         self.resimulation = Resimulation::new(options);
-        let time = self.time(at);
+        let time = self.jump(at);
         self.ticker.take_over(tick, has_paused, time, RESIMULATE_TICKS_MAX);
         self.label = self.ticker.tick();
     }
 
     /// Goes on after a pause, without the steps of it.
     pub(crate) fn go_on(&mut self, at: Instant) {
-        let time = self.time(at);
+        let time = self.jump(at);
         self.ticker.begin_at(time);
     }
 }
@@ -142,9 +146,29 @@ impl Simulation {
         self.clock.since(self.opened, now)
     }
 
+    /// The clock that steps are due by.
+    fn due(&self, now: Instant) -> Instant {
+        self.pace.time(self.room_time(now))
+    }
+
     /// The clock that this process runs its steps by.
     fn time(&self, now: Instant) -> Instant {
-        self.pace.time(self.room_time(now))
+        self.game_time.time(self.due(now))
+    }
+
+    /// The same after a jump of the clock that steps are due by.
+    fn jump(&mut self, now: Instant) -> Instant {
+        let due = self.due(now);
+        self.game_time.jump(due);
+        due
+    }
+
+    /// Lets the game's time pass, which steps are run by from here on.
+    pub(crate) fn advance(&mut self, elapsed: Duration, now: Instant) {
+        let due = self.due(now);
+        if self.game_time.pass(elapsed, self.pace.dilation(), due) {
+            self.ticker.drop_due(due);
+        }
     }
 
     /// Updates the clocks, before checking whether a step is due. `is_host` says whether this process writes
@@ -172,7 +196,7 @@ impl Simulation {
         // Without its lead a step's input would be late, and the host would report it once there is one.
         let waits_for_lead = options.has_lead() && !is_host && !self.pace.has_lead();
         if has_jumped || waits_for_lead {
-            let time = self.time(now);
+            let time = self.jump(now);
             self.ticker.begin_at(time);
         }
     }
@@ -547,6 +571,7 @@ impl Simulation {
         diagnostics.clock_jumps = self.clock.jumps();
         diagnostics.time_synchronized = self.clock.is_synchronized();
         diagnostics.time_variance = self.clock.variance();
+        diagnostics.game_time_behind = self.game_time.behind();
         self.pace.diagnose(diagnostics);
         let counters = self.inputs.counters(is_host);
         diagnostics.inputs_late = counters.late;

@@ -41,6 +41,11 @@ impl Pace {
         self.lead.is_some()
     }
 
+    /// Speed of the steps relative to the room's time.
+    pub(crate) fn dilation(&self) -> f64 {
+        self.lead.as_ref().map_or(1.0, Lead::dilation)
+    }
+
     /// Starts the lead, initially from half a round trip.
     pub(crate) fn lead_from(
         &mut self,
@@ -88,7 +93,7 @@ impl Pace {
         diagnostics.latency_down = self.down.latency();
         diagnostics.latency_up = self.up.latency();
         diagnostics.lead_ms = self.lead.as_ref().map_or(0.0, |lead| lead.lead().as_secs_f64() * 1_000.0);
-        diagnostics.dilation = self.lead.as_ref().map_or(1.0, Lead::dilation);
+        diagnostics.dilation = self.dilation();
         diagnostics.input_margin_ms = self.report.map(|report| report.margin_ms);
     }
 }

@@ -89,15 +89,23 @@ impl Ticker {
             return false;
         }
         if self.in_a_row >= STEPS_MAX.max(self.catch_up) {
-            self.dropped += u64::from(behind.unsigned_abs());
-            (self.tick, self.pause) = (due, None);
-            (self.in_a_row, self.catch_up) = (0, 0);
+            self.drop_due(room_time);
             return false;
         }
         self.in_a_row += 1;
         self.has_stepped = true;
         self.tick = self.tick.next();
         true
+    }
+
+    /// Drops and counts the steps that are due.
+    pub(crate) fn drop_due(&mut self, room_time: Instant) {
+        let due = self.rate.tick_at(room_time);
+        if due.is_newer_than(self.tick) {
+            self.dropped += u64::from(due.since(self.tick).unsigned_abs());
+            (self.tick, self.pause) = (due, None);
+            (self.in_a_row, self.catch_up) = (0, 0);
+        }
     }
 
     /// The last step that was run.

@@ -8,6 +8,7 @@ use parlor_sync::schema::Replicated;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 /// Steps.
 impl Room {
@@ -43,6 +44,38 @@ impl Room {
             self.shared.wake();
         }
         self.current_step()
+    }
+
+    /// Brings the time that has passed in the game, for a game that keeps its own: an engine's frame time, a game
+    /// that pauses. Call it once in each frame, before [`step`](Self::step). From the first call on steps run by
+    /// the game's time, and none is due without it.
+    ///
+    /// ```no_run
+    /// # let mut room = parlor::Room::join("tanks", "K7QM").open();
+    /// # let frame_time = || std::time::Duration::from_millis(16);
+    /// loop {
+    ///     while let Some(event) = room.poll() { /* … */ }
+    ///     room.advance(frame_time());
+    ///     while let Some(mut step) = room.step() {
+    ///         step.send_input("jump").expect("the room is open while it steps");
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// All members share the room's clock, so the game's time can only be behind it:
+    ///
+    /// - Game time that is ahead of the room's clock is discarded. Nothing runs faster than the room.
+    /// - If it is behind, steps run up to a twentieth faster until it is not.
+    /// - If it is more than 250 ms behind, as in slow motion and after a pause, it leaps to the room's clock. The steps
+    ///   in between are dropped and counted ([`Diagnostics::ticks_dropped`](crate::Diagnostics::ticks_dropped)).
+    /// - Zero pauses the steps of this process alone. A host that pauses stops its room for all.
+    ///
+    /// A guest's lead takes a delay of its steps into account, as the host's reports show it. What others do is drawn
+    /// by the room's clock.
+    pub fn advance(&mut self, elapsed: Duration) {
+        let now = self.shared.now();
+        self.shared.lock().advance(elapsed, now);
+        self.advice.advanced(now);
     }
 
     /// The step that [`step`](Self::step) began last, as long as neither it nor [`poll`](Self::poll) was

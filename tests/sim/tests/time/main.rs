@@ -3,6 +3,7 @@
 mod actions;
 mod clock;
 mod effects;
+mod game_time;
 mod inputs;
 mod interpolation;
 mod lead;
