@@ -1,5 +1,6 @@
 //! One frame: takes in what arrived, then runs the steps that are due.
 
+use crate::actions;
 use crate::entities::leave_entities;
 use crate::messages::{self, RoomEvent};
 use crate::receive;
@@ -33,6 +34,7 @@ pub(crate) fn drive(world: &mut World) {
         }
     }
     receive::changes(world);
+    actions::publish_before_actions(world);
     let mut has_ticked = false;
     while is_due(world) {
         has_ticked |= world.get_resource::<RoomResource>().is_some_and(|room| !room.is_replay());

@@ -1,5 +1,6 @@
 //! Maps entities of the app to entities of the room.
 
+use crate::actions::Wanted;
 use crate::publish::Gone;
 use bevy_ecs::prelude::{Commands, Component, Entity, On, Query, Remove, ResMut, Resource, World};
 use parlor::{EntityId, MemberId};
@@ -99,6 +100,7 @@ pub(crate) fn is_own(owner: Option<MemberId>, me: Option<MemberId>) -> bool {
 pub(crate) fn leave_entities(world: &mut World) {
     let map = std::mem::take(&mut *world.resource_mut::<EntityMap>());
     *world.resource_mut::<Gone>() = Gone::default();
+    *world.resource_mut::<Wanted>() = Wanted::default();
     for entity in map.entities.into_values() {
         let Ok(mut entity) = world.get_entity_mut(entity) else { continue };
         if entity.contains::<Replicate>() {

@@ -42,9 +42,12 @@
 //! - [`InputApp::input`] samples the player's input for each step. [`Input`] holds it on the entities that
 //!   the player owns. A [predicted](Replicating::predicted) component is simulated by its owner at once, by
 //!   the same systems. They are run again where the authority decided otherwise.
+//! - [`ActionApp::action`] defines a predicted action, and [`ActCommands::act`] makes it: it shows at once, and the
+//!   authority decides it in the same step.
 //! - [`RoomEvent`] carries all events of the room. When the room is over, the entities that came from it are
 //!   despawned.
 
+mod actions;
 mod drive;
 mod entities;
 mod inputs;
@@ -60,6 +63,7 @@ mod replicate;
 mod room;
 mod schedule;
 
+pub use actions::{ActCommands, ActError, ActionApp};
 pub use entities::{EntityMap, Networked, Owned, Owner, Replicate};
 pub use inputs::{Input, InputApp, Wish};
 pub use interpolated::Interpolated;

@@ -1,5 +1,6 @@
 //! The plugin, and the order of work in a frame.
 
+use crate::actions::{Wanted, act, show_acted};
 use crate::drive::{Ticked, drive};
 use crate::entities::{EntityMap, forget};
 use crate::messages;
@@ -32,6 +33,7 @@ impl Plugin for ParlorPlugin {
             .init_resource::<EntityMap>()
             .init_resource::<Gone>()
             .init_resource::<Ticked>()
+            .init_resource::<Wanted>()
             .init_schedule(Prepare)
             .init_schedule(NetTick)
             .init_schedule(Publish)
@@ -46,8 +48,11 @@ impl Plugin for ParlorPlugin {
             .add_systems(Publish, (despawn, spawn, transfer).chain().in_set(PublishSet::Entities))
             .configure_sets(
                 Prepare,
-                (PrepareSet::SetBack, PrepareSet::Sample, PrepareSet::HandOut).chain().run_if(in_room),
+                (PrepareSet::SetBack, PrepareSet::Act, PrepareSet::Sample, PrepareSet::HandOut)
+                    .chain()
+                    .run_if(in_room),
             )
-            .add_systems(Prepare, set_back.in_set(PrepareSet::SetBack));
+            .add_systems(Prepare, set_back.in_set(PrepareSet::SetBack))
+            .add_systems(Prepare, (act, show_acted).chain().in_set(PrepareSet::Act));
     }
 }

@@ -8,17 +8,13 @@ use bevy_ecs::change_detection::DetectChangesMut;
 use bevy_ecs::prelude::{Entity, Mut, World};
 use bevy_ecs::world::EntityWorldMut;
 use parlor::{EntityId, Event, MemberId, WorldReader};
+use std::collections::BTreeSet;
 
 /// Applies an event.
 pub(crate) fn take(world: &mut World, event: &Event) {
     match event {
         Event::Spawned { entity } => spawned(world, *entity),
-        Event::Despawned { entity } => {
-            if let Some(gone) = world.resource_mut::<EntityMap>().remove(*entity) {
-                // The game may have despawned it already.
-                world.try_despawn(gone).unwrap_or_default();
-            }
-        }
+        Event::Despawned { entity } => despawned(world, *entity),
         Event::HostChanged { .. } if is_host(world) => inherit(world),
         Event::Action { from, entity, name, value } => {
             if let Some(here) = world.resource::<EntityMap>().get(*entity) {
@@ -35,7 +31,7 @@ pub(crate) fn take(world: &mut World, event: &Event) {
     }
 }
 
-/// Spawns an entity that another process put into the room. [`Networked`] is inserted last, so that an
+/// Spawns an entity that another process, or an action, put into the room. [`Networked`] is inserted last, so that an
 /// observer of it finds the other components.
 fn spawned(world: &mut World, id: EntityId) {
     if world.resource::<EntityMap>().get(id).is_some() {
@@ -44,7 +40,39 @@ fn spawned(world: &mut World, id: EntityId) {
     let entity = world.spawn_empty().id();
     world.resource_mut::<EntityMap>().insert(id, entity);
     update(world, &[(id, u64::MAX)]);
-    world.entity_mut(entity).insert(Networked { id });
+    let is_host = is_host(world);
+    let mut entity = world.entity_mut(entity);
+    if is_host {
+        entity.insert(Replicate);
+    }
+    entity.insert(Networked { id });
+}
+
+/// Despawns an entity that left the room.
+fn despawned(world: &mut World, id: EntityId) {
+    if let Some(gone) = world.resource_mut::<EntityMap>().remove(id) {
+        // The game may have despawned it already.
+        world.try_despawn(gone).unwrap_or_default();
+    }
+}
+
+/// Takes in what actions wrote in the running step. At the authority they may have spawned and despawned, too.
+pub(crate) fn acted(world: &mut World, ids: &[EntityId]) {
+    let Some(room) = world.get_resource::<RoomResource>().filter(|_| !ids.is_empty()) else { return };
+    let is_host = room.is_host();
+    let mask = if is_host { u64::MAX } else { world.resource::<Registry>().predicted_mask() };
+    if is_host {
+        let there: BTreeSet<EntityId> = room.world().entities().into_iter().collect();
+        for id in ids {
+            if there.contains(id) {
+                spawned(world, *id);
+            } else {
+                despawned(world, *id);
+            }
+        }
+    }
+    let changes: Vec<(EntityId, u64)> = ids.iter().map(|id| (*id, mask)).collect();
+    update(world, &changes);
 }
 
 /// Takes over as authority of a room that another app opened. The entities of the room become this app's to

@@ -4,7 +4,7 @@ use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::{Component, Resource};
 use bevy_ecs::world::EntityWorldMut;
 use parlor::schema::{self, ComponentId, Replicated, Schema, SchemaError};
-use parlor::{EntityId, RoomBuilder, WorldReader, kind};
+use parlor::{Action, Actions, EntityId, RoomBuilder, WorldReader, kind};
 use std::collections::BTreeSet;
 use thiserror::Error;
 
@@ -37,6 +37,7 @@ impl<C: Component<Mutability = Mutable> + Replicated> Shared for C {}
 pub(crate) struct Registry {
     app: String,
     components: Vec<Registered>,
+    actions: Actions,
     interest: Option<Interest>,
     /// The type name of the player's input.
     input: Option<&'static str>,
@@ -73,6 +74,7 @@ impl Registry {
         Registry {
             app: app.to_owned(),
             components: Vec::new(),
+            actions: Actions::default(),
             interest: None,
             input: None,
             schema: None,
@@ -117,9 +119,27 @@ impl Registry {
         registered.is_some_and(|it| !std::mem::replace(&mut it.is_predicted, true))
     }
 
-    /// Configures the predicted components of a room.
+    /// Defines a predicted action.
+    ///
+    /// # Errors
+    /// A text for a person.
+    pub(crate) fn define<A: Action>(&mut self) -> Result<(), String> {
+        if self.schema.is_some() {
+            let name = A::NAME;
+            return Err(format!("the action \"{name}\" cannot be defined any more: the app was in a room"));
+        }
+        self.actions.define::<A>()
+    }
+
+    /// The predicted actions.
+    pub(crate) fn actions(&self) -> &Actions {
+        &self.actions
+    }
+
+    /// Configures the predicted components and actions of a room.
     pub(crate) fn say_predicted<K: kind::Hosted>(&self, room: RoomBuilder<K>) -> RoomBuilder<K> {
         let predicted = self.components.iter().filter(|registered| registered.is_predicted);
+        let room = room.actions(&self.actions);
         predicted.fold(room, |room, registered| room.predict_named(registered.name))
     }
 

@@ -11,7 +11,7 @@ use bevy_ecs::schedule::{ScheduleLabel, SystemSet};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, ScheduleLabel)]
 pub struct NetTick;
 
-/// Runs before each [`NetTick`]: restores the step's start state and sets the players' inputs.
+/// Runs before each [`NetTick`]: restores the step's start state, makes actions and sets the players' inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, ScheduleLabel)]
 pub(crate) struct Prepare;
 
@@ -20,6 +20,8 @@ pub(crate) struct Prepare;
 pub(crate) enum PrepareSet {
     /// Sets components to the step's start state.
     SetBack,
+    /// Makes this app's actions, and takes in what all actions of the step wrote.
+    Act,
     /// Samples the input of this app's player.
     Sample,
     /// Assigns each owner's input to its entities.

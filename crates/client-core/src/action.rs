@@ -82,22 +82,23 @@ impl Actions {
         let name = A::NAME;
         check_name("the name of an action", name)?;
         let run: Run = run::<A>;
-        if self.insert(name, run) {
-            Ok(())
-        } else {
-            Err(format!("the action \"{name}\" is defined twice: give each type another NAME"))
-        }
+        self.insert(name, run)
     }
 
-    /// Applies an action, or undoes it and returns why.
-    fn apply(&self, name: &str, value: &Value, mut acting: Acting<'_>) -> Result<(), ActionRefusal> {
+    /// Applies an action, and returns the entities that it wrote; or undoes it, and returns why.
+    fn apply(
+        &self,
+        name: &str,
+        value: &Value,
+        mut acting: Acting<'_>,
+    ) -> Result<Vec<EntityId>, ActionRefusal> {
         let run: &Run = self.get(name).ok_or(ActionRefusal::NotDefined)?;
         if let Some(why) = acting.shared.refusal(acting.made.from, acting.made.entity) {
             return Err(why);
         }
         let applied = run(value, &mut acting);
-        acting.end(applied.is_ok());
-        applied
+        let written = acting.end(applied.is_ok());
+        applied.map(|()| written)
     }
 }
 
@@ -129,6 +130,7 @@ pub struct Acting<'a> {
     made: Made,
     undo: Vec<Undo>,
     despawns: Vec<EntityId>,
+    written: Vec<EntityId>,
 }
 
 impl fmt::Debug for Acting<'_> {
@@ -138,18 +140,20 @@ impl fmt::Debug for Acting<'_> {
 }
 
 impl Acting<'_> {
-    /// Keeps what was done, or undoes it.
-    fn end(mut self, keep: bool) {
-        if keep {
-            let gone = std::mem::take(&mut self.despawns);
-            let Some(host) = self.shared.host_mut() else { return };
-            for entity in gone {
-                // It may be gone already: an action may name it twice.
-                let _: Result<_, _> = host.despawn(entity);
-            }
-        } else {
+    /// Keeps what was done, or undoes it. Returns the entities that were written.
+    fn end(mut self, keep: bool) -> Vec<EntityId> {
+        if !keep {
             self.undo.into_iter().rev().for_each(|undo| undo(self.shared));
+            return Vec::new();
         }
+        let Some(host) = self.shared.host_mut() else { return self.written };
+        for entity in self.despawns {
+            // It may be gone already: an action may name it twice.
+            if host.despawn(entity).is_ok() {
+                self.written.push(entity);
+            }
+        }
+        self.written
     }
 
     fn world(&mut self) -> WorldAccess<'_> {
@@ -256,6 +260,7 @@ impl Acting<'_> {
     pub fn spawn(&mut self, owner: Option<MemberId>) -> Result<Option<EntityId>, RoomError> {
         let Some(host) = self.shared.host_mut().filter(|_| self.made.is_first) else { return Ok(None) };
         let entity = host.spawn(owner)?;
+        self.written.push(entity);
         self.undo.push(Box::new(move |shared| {
             let host = shared.host_mut().and_then(|host| host.entity(entity).ok());
             host.map(|world| world.despawn(entity));
@@ -274,6 +279,7 @@ impl Acting<'_> {
     }
 
     fn restore_on_refusal<C: Replicated + 'static>(&mut self, entity: EntityId, before: Option<C>) {
+        self.written.push(entity);
         self.undo.push(Box::new(move |shared| {
             // It was there a moment ago, so it fits.
             let _: Result<bool, RoomError> = write(shared, entity, before.as_ref());

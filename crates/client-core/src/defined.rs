@@ -29,9 +29,31 @@ impl Actions {
         self.by_name.contains_key(name)
     }
 
-    /// Adds an action. Returns whether the name was free.
-    pub(crate) fn insert<R: Send + Sync + 'static>(&mut self, name: &'static str, run: R) -> bool {
-        self.by_name.insert(name, Arc::new(run)).is_none()
+    /// Adds all of these.
+    ///
+    /// # Errors
+    /// A text for a person, if a name is taken.
+    pub fn extend(&mut self, other: &Actions) -> Result<(), String> {
+        other.by_name.iter().try_for_each(|(name, run)| self.put(name, Arc::clone(run)))
+    }
+
+    /// Adds an action.
+    ///
+    /// # Errors
+    /// A text for a person, if the name is taken.
+    pub(crate) fn insert<R: Send + Sync + 'static>(
+        &mut self,
+        name: &'static str,
+        run: R,
+    ) -> Result<(), String> {
+        self.put(name, Arc::new(run))
+    }
+
+    fn put(&mut self, name: &'static str, run: Arc<dyn Any + Send + Sync>) -> Result<(), String> {
+        match self.by_name.insert(name, run) {
+            None => Ok(()),
+            Some(_) => Err(format!("the action \"{name}\" is defined twice: give each type another NAME")),
+        }
     }
 
     /// The function that runs an action.

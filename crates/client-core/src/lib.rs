@@ -44,7 +44,7 @@ pub use info::{
     TransportStatus,
 };
 pub use message::decode_typed;
-pub use options::{Admission, Options, PathMode, Protocol, Wish};
+pub use options::{Admission, Options, PRESENCE_MIN, PathMode, Protocol, Wish};
 pub use parlor_proto::PathId;
 pub use parlor_proto::wire::path::PathRole;
 pub use paths::PathCommand;

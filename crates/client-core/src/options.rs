@@ -142,7 +142,7 @@ pub enum Admission {
 }
 
 /// The shortest silence after which a room can take a member to be lost.
-const PRESENCE_MIN: Duration = Duration::from_secs(1);
+pub const PRESENCE_MIN: Duration = Duration::from_secs(1);
 
 /// Default of `max_players` of a match.
 const MATCH_PLAYERS_DEFAULT: u16 = 16;

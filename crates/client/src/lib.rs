@@ -70,11 +70,11 @@ pub use crate::modules::{DisabledBy, Module, ModuleDisabled};
 #[cfg(feature = "settings")]
 pub use crate::settings::{Settings, SettingsError};
 pub use parlor_client_core::{
-    Acting, Action, ActionError, ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity, Diagnostics,
-    Event, Interpolator, JoinPath, LinkState, Message, Mode, NoDirectPath, OverlayDiagnostics, Past,
-    PathMode, Player, Protocol, ReasonCode, ReconnectPolicy, Role, RollbackConfig, RollbackKeyDiagnostics,
-    RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport, TransportPath,
-    TransportStatus, WorldAccess,
+    Acting, Action, ActionError, Actions, ClosedReason, ConnectFailure, ConnectFailureKind, Connectivity,
+    Diagnostics, Event, Interpolator, JoinPath, LinkState, Message, Mode, NoDirectPath, OverlayDiagnostics,
+    Past, PathMode, Player, Protocol, ReasonCode, ReconnectPolicy, Role, RollbackConfig,
+    RollbackKeyDiagnostics, RollbackRequest, RoomError, RoomInfo, Scope, StateSource, StateUpdate, Transport,
+    TransportPath, TransportStatus, WorldAccess,
 };
 pub use parlor_proto::wire::action::ActionRefusal;
 pub use parlor_proto::wire::control::LeaveReason;

@@ -108,6 +108,7 @@ fn m3_an_action_shows_at_once_is_decided_by_the_host_and_refused_by_name() {
         if !std::mem::replace(&mut made, true) {
             let (own, before) = tank(step).expect("it has one");
             step.act(own, &Shoot { jams: false }).expect("it has shells");
+            assert_eq!(step.acted(), [own]);
             assert_eq!(tank(step).expect("it is there").1.shells, before.shells - 1, "it shows at once");
         }
     };

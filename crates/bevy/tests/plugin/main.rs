@@ -1,15 +1,16 @@
 //! Two apps in a room on a server of this process: what one replicates, the other one has.
 
+mod actions;
 mod prediction;
 
-use bevy_app::{App, Update};
+use bevy_app::{App, PreUpdate, Update};
 use bevy_ecs::prelude::*;
 use parlor::schema::Kind;
 use parlor::{MemberId, RoomError, replicated};
 use parlor_bevy::{
-    EntityMap, Interpolated, MutateCommands, NetTick, Networked, Owned, Owner, ParlorPlugin, Replicate,
-    ReplicateApp, ReplicateError, ReplicationFailed, RoomCommandError, RoomCommands, RoomResource, in_room,
-    is_authority,
+    EntityMap, Interpolated, MutateCommands, NetTick, Networked, Owned, Owner, ParlorPlugin, ParlorSet,
+    Replicate, ReplicateApp, ReplicateError, ReplicationFailed, RoomCommandError, RoomCommands, RoomResource,
+    in_room, is_authority,
 };
 use parlor_testing::Hall;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -415,6 +416,33 @@ impl std::io::Write for Log {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+#[test]
+fn m5_steps_run_by_the_time_that_a_system_of_the_app_brings() {
+    #[derive(Default, Resource)]
+    struct Clock {
+        passes: Duration,
+        steps: u32,
+    }
+    fn bring(room: Option<ResMut<RoomResource>>, clock: Res<Clock>) {
+        room.into_iter().for_each(|mut room| room.advance(clock.passes));
+    }
+    let hall = Hall::start();
+    let mut host = app();
+    host.init_resource::<Clock>()
+        .add_systems(PreUpdate, bring.before(ParlorSet::Drive))
+        .add_systems(NetTick, |mut clock: ResMut<Clock>| clock.steps += 1);
+    hall.open(&mut host, 60);
+    let steps = |app: &App| app.world().resource::<Clock>().steps;
+    let room_time = |app: &App| app.world().resource::<RoomResource>().server_time().expect("it is open");
+    // The steps that were due when the app began to bring its time.
+    host.update();
+    let (paused, from) = (steps(&host), room_time(&host));
+    until(&mut [&mut host], |apps| room_time(apps[0]) > from + Duration::from_millis(300));
+    assert_eq!(steps(&host), paused, "no time passes in the app");
+    host.world_mut().resource_mut::<Clock>().passes = Duration::from_millis(5);
+    until(&mut [&mut host], |apps| steps(apps[0]) > paused + 10);
 }
 
 #[test]

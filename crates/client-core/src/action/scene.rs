@@ -113,9 +113,12 @@ impl Scene<'_> {
     fn apply(&mut self, name: &str, value: &Value, made: Made) -> Result<(), ActionRefusal> {
         let Scene { actions, shared, simulation, welcome, players, rewind_max, now } = self;
         let (welcome, players, rewind_max, now) = (*welcome, *players, *rewind_max, *now);
-        let (undo, despawns) = (Vec::new(), Vec::new());
-        let acting = Acting { shared, simulation, welcome, players, rewind_max, now, made, undo, despawns };
-        actions.apply(name, value, acting)
+        let (undo, despawns, written) = (Vec::new(), Vec::new(), Vec::new());
+        let acting =
+            Acting { shared, simulation, welcome, players, rewind_max, now, made, undo, despawns, written };
+        let written = actions.apply(name, value, acting)?;
+        self.simulation.action_wrote(written);
+        Ok(())
     }
 }
 

@@ -294,6 +294,12 @@ impl RoomCore {
         let is_sent = joined.scene(&self.options, now).make(entity, action)?;
         if is_sent { self.post_inputs() } else { Ok(()) }
     }
+
+    /// The entities that predicted actions wrote in the current step so far, spawned and despawned ones included, in
+    /// ascending order.
+    pub fn acted(&self) -> Vec<EntityId> {
+        self.joined.as_ref().map(|joined| joined.simulation.acted().collect()).unwrap_or_default()
+    }
 }
 
 impl Joined {

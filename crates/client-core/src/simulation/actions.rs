@@ -1,16 +1,18 @@
 //! Predicted actions: those of this member that the host has not decided, and what was applied in which step.
 
+use super::Simulation;
+use crate::error::RoomError;
 use crate::event::Event;
 use bytes::Bytes;
 use parlor_proto::wire::action::{Action, ActionRefusal, Decision};
-use parlor_proto::{EntityId, Epoch, MemberId, Tick};
+use parlor_proto::{EntityId, Epoch, Instant, MemberId, Tick};
 use parlor_sync::inputs::{Acted, encode_with_actions};
 use parlor_sync::limits::{
-    ACTION_AGE_MAX, ACTION_REPEAT_TICKS, ACTIONS_PENDING_MAX, ACTIONS_PER_INPUT_MAX, REPLAY_TICKS_MAX,
-    RESIMULATE_TICKS_MAX,
+    ACTION_AGE_MAX, ACTION_REPEAT_TICKS, ACTIONS_PENDING_MAX, ACTIONS_PER_INPUT_MAX, INPUT_BEHIND_TICKS,
+    REPLAY_TICKS_MAX, RESIMULATE_TICKS_MAX,
 };
 use parlor_sync::value::{Value, ValueError};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const _: () = assert!(RESIMULATE_TICKS_MAX <= REPLAY_TICKS_MAX, "what a host runs again is remembered, too");
 
@@ -25,6 +27,8 @@ pub(crate) struct ActionLog {
     applied: VecDeque<Applied>,
     /// The host's decisions that were not told.
     decisions: BTreeMap<MemberId, Vec<Decision>>,
+    /// The entities that the actions of the running step wrote.
+    written: BTreeSet<EntityId>,
     /// Actions refused: of this member, or at the host by it.
     refused: u64,
 }
@@ -102,6 +106,21 @@ impl ActionLog {
         Ok((!acts.is_empty()).then_some(encoded))
     }
 
+    /// Notes that a step begins.
+    pub(crate) fn begin_step(&mut self) {
+        self.written.clear();
+    }
+
+    /// Notes which entities an action wrote.
+    pub(crate) fn wrote(&mut self, entities: Vec<EntityId>) {
+        self.written.extend(entities);
+    }
+
+    /// The entities that the actions of the running step wrote, in ascending order.
+    pub(crate) fn written(&self) -> impl Iterator<Item = EntityId> {
+        self.written.iter().copied()
+    }
+
     /// Notes that an action was applied. Those of steps that are never run again are forgotten.
     pub(crate) fn applied(&mut self, applied: Applied) {
         let tick = applied.tick;
@@ -162,5 +181,110 @@ impl ActionLog {
     /// Undecided actions of this member, and refused ones.
     pub(crate) fn counts(&self) -> (usize, u64) {
         (self.pending.len(), self.refused)
+    }
+}
+
+/// A member's action that the host decides in this step.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) from: MemberId,
+    /// The step of the input that brought it.
+    pub(crate) row: Tick,
+    /// Whether it came too long after its step.
+    pub(crate) is_late: bool,
+    pub(crate) acted: Acted,
+}
+
+/// Predicted actions.
+impl Simulation {
+    /// The number of this member's next action in the current step. The error says whether too many are undecided,
+    /// or too many were made in this step.
+    pub(crate) fn action_number(&self) -> Result<u32, bool> {
+        self.actions.number(self.me, self.step().tick)
+    }
+
+    /// Makes an action in the current step, and puts it into the step's input.
+    pub(crate) fn make_action(
+        &mut self,
+        (epoch, number): (Epoch, u32),
+        action: Action,
+        drawn: Option<Instant>,
+    ) -> Result<(), RoomError> {
+        self.actions.make(epoch, self.step().tick, number, action);
+        self.record_input(drawn, None).inspect_err(|_| self.actions.unmake())
+    }
+
+    /// Takes the last action back.
+    pub(crate) fn unmake_action(&mut self, drawn: Option<Instant>) {
+        self.actions.unmake();
+        let recorded = self.record_input(drawn, None);
+        recorded.expect("an input with fewer actions is not larger");
+    }
+
+    /// Whether the step that ends has actions to send again, and no input that carries them.
+    pub(crate) fn must_repeat_actions(&self) -> bool {
+        let (step, newest) = (self.step(), self.inputs.own_at(self.ticker.tick()));
+        let is_recorded = newest.is_some_and(|input| input.tick == step.tick);
+        self.actions.is_pending() && !step.is_replay && !is_recorded
+    }
+
+    pub(crate) fn action_wrote(&mut self, entities: Vec<EntityId>) {
+        self.actions.wrote(entities);
+    }
+
+    /// The entities that the actions of the running step wrote.
+    pub(crate) fn acted(&self) -> impl Iterator<Item = EntityId> {
+        self.actions.written()
+    }
+
+    pub(crate) fn action_applied(&mut self, applied: Applied) {
+        if applied.from == self.me {
+            self.actions.count(applied.number);
+        }
+        self.actions.applied(applied);
+    }
+
+    /// What was applied in a step, to apply it again.
+    pub(crate) fn actions_of(&self, tick: Tick) -> Vec<Applied> {
+        self.actions.of_step(tick)
+    }
+
+    /// Takes a member's next action for the current step or an earlier one, at the host.
+    pub(crate) fn next_action(&mut self) -> Option<Asked> {
+        let (from, row, acted) = self.inputs.next_action(self.step().tick)?;
+        let made = row.offset(-acted.age.cast_signed());
+        let late = INPUT_BEHIND_TICKS.max(u32::from(self.rate.hz())).cast_signed();
+        Some(Asked { from, row, is_late: self.ticker.tick().since(made) > late, acted })
+    }
+
+    /// Notes what the host decided about an action that came with the input of the step `row`.
+    pub(crate) fn decide_action(
+        &mut self,
+        (member, row): (MemberId, Tick),
+        number: u32,
+        refusal: Option<ActionRefusal>,
+    ) {
+        self.inputs.used(member, row);
+        self.actions.decide(member, number, refusal);
+    }
+
+    /// Refuses an action that was applied before: in this run of its step it is not possible.
+    pub(crate) fn refuse_applied(&mut self, member: MemberId, number: u32, why: ActionRefusal) {
+        self.actions.unapply(member, number);
+        self.actions.decide(member, number, Some(why));
+    }
+
+    pub(crate) fn take_decisions(&mut self) -> BTreeMap<MemberId, Vec<Decision>> {
+        self.actions.take_decisions()
+    }
+
+    /// Takes in the host's decision about an action of this member. Returns the event of a refusal.
+    pub(crate) fn action_decided(&mut self, decision: Decision) -> Option<Event> {
+        self.actions.decided(self.me, decision)
+    }
+
+    /// Forgets all actions, because another process decides from here on. Returns the events of the refusals.
+    pub(crate) fn abandon_actions(&mut self) -> Vec<Event> {
+        self.actions.abandon()
     }
 }

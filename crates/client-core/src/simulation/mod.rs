@@ -13,13 +13,12 @@ mod resimulation;
 mod rewind;
 mod ticker;
 
-pub(crate) use actions::Applied;
+pub(crate) use actions::{Applied, Asked};
 pub use overlay::OverlayDiagnostics;
 pub(crate) use replay::Step;
 pub use rewind::Past;
 
 use crate::error::RoomError;
-use crate::event::Event;
 use crate::info::Diagnostics;
 use crate::options::Options;
 use crate::state::SharedState;
@@ -30,12 +29,11 @@ use inputs::Inputs;
 use overlay::Overlay;
 use pace::Pace;
 use parlor_proto::session::Session;
-use parlor_proto::wire::action::{Action, ActionRefusal, Decision};
 use parlor_proto::wire::handshake::Welcome;
-use parlor_proto::{Epoch, Instant, MemberId, Tick, TickRate, limits};
+use parlor_proto::{Instant, MemberId, Tick, TickRate, limits};
 use parlor_sync::clock::Clock;
-use parlor_sync::inputs::{Acted, Arrival, Counters, Input, InputError, Report};
-use parlor_sync::limits::{INPUT_BEHIND_TICKS, RESIMULATE_TICKS_MAX, REWIND_MAX};
+use parlor_sync::inputs::{Arrival, Counters, Input, InputError, Report};
+use parlor_sync::limits::{RESIMULATE_TICKS_MAX, REWIND_MAX};
 use parlor_sync::prediction::{Frame, Once, Rerun};
 use parlor_sync::value::Value;
 use parlor_sync::world::World;
@@ -265,6 +263,7 @@ impl Simulation {
             Begun::New { room_tick }
         };
         shared.begin_step(self.step().tick);
+        self.actions.begin_step();
         Some(begun)
     }
 
@@ -432,102 +431,6 @@ impl Simulation {
         let drawn = input.and_then(|input| Some(input.view?.moment(input.tick, self.rate)));
         let oldest = present - most.min(REWIND_MAX);
         self.rewinds.past(world, member, drawn, (oldest, present))
-    }
-}
-
-/// A member's action that the host decides in this step.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) from: MemberId,
-    /// The step of the input that brought it.
-    pub(crate) row: Tick,
-    /// Whether it came too long after its step.
-    pub(crate) is_late: bool,
-    pub(crate) acted: Acted,
-}
-
-/// Predicted actions.
-impl Simulation {
-    /// The number of this member's next action in the current step. The error says whether too many are undecided,
-    /// or too many were made in this step.
-    pub(crate) fn action_number(&self) -> Result<u32, bool> {
-        self.actions.number(self.me, self.step().tick)
-    }
-
-    /// Makes an action in the current step, and puts it into the step's input.
-    pub(crate) fn make_action(
-        &mut self,
-        (epoch, number): (Epoch, u32),
-        action: Action,
-        drawn: Option<Instant>,
-    ) -> Result<(), RoomError> {
-        self.actions.make(epoch, self.step().tick, number, action);
-        self.record_input(drawn, None).inspect_err(|_| self.actions.unmake())
-    }
-
-    /// Takes the last action back.
-    pub(crate) fn unmake_action(&mut self, drawn: Option<Instant>) {
-        self.actions.unmake();
-        let recorded = self.record_input(drawn, None);
-        recorded.expect("an input with fewer actions is not larger");
-    }
-
-    /// Whether the step that ends has actions to send again, and no input that carries them.
-    pub(crate) fn must_repeat_actions(&self) -> bool {
-        let (step, newest) = (self.step(), self.inputs.own_at(self.ticker.tick()));
-        let is_recorded = newest.is_some_and(|input| input.tick == step.tick);
-        self.actions.is_pending() && !step.is_replay && !is_recorded
-    }
-
-    pub(crate) fn action_applied(&mut self, applied: Applied) {
-        if applied.from == self.me {
-            self.actions.count(applied.number);
-        }
-        self.actions.applied(applied);
-    }
-
-    /// What was applied in a step, to apply it again.
-    pub(crate) fn actions_of(&self, tick: Tick) -> Vec<Applied> {
-        self.actions.of_step(tick)
-    }
-
-    /// Takes a member's next action for the current step or an earlier one, at the host.
-    pub(crate) fn next_action(&mut self) -> Option<Asked> {
-        let (from, row, acted) = self.inputs.next_action(self.step().tick)?;
-        let made = row.offset(-acted.age.cast_signed());
-        let late = INPUT_BEHIND_TICKS.max(u32::from(self.rate.hz())).cast_signed();
-        Some(Asked { from, row, is_late: self.ticker.tick().since(made) > late, acted })
-    }
-
-    /// Notes what the host decided about an action that came with the input of the step `row`.
-    pub(crate) fn decide_action(
-        &mut self,
-        (member, row): (MemberId, Tick),
-        number: u32,
-        refusal: Option<ActionRefusal>,
-    ) {
-        self.inputs.used(member, row);
-        self.actions.decide(member, number, refusal);
-    }
-
-    /// Refuses an action that was applied before: in this run of its step it is not possible.
-    pub(crate) fn refuse_applied(&mut self, member: MemberId, number: u32, why: ActionRefusal) {
-        self.actions.unapply(member, number);
-        self.actions.decide(member, number, Some(why));
-    }
-
-    pub(crate) fn take_decisions(&mut self) -> BTreeMap<MemberId, Vec<Decision>> {
-        self.actions.take_decisions()
-    }
-
-    /// Takes in the host's decision about an action of this member. Returns the event of a refusal.
-    pub(crate) fn action_decided(&mut self, decision: Decision) -> Option<Event> {
-        self.actions.decided(self.me, decision)
-    }
-
-    /// Forgets all actions, because another process decides from here on. Returns the events of the refusals.
-    pub(crate) fn abandon_actions(&mut self) -> Vec<Event> {
-        self.actions.abandon()
     }
 }
 

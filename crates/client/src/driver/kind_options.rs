@@ -1,7 +1,10 @@
 //! The kinds of a room, and the options that hosts, joins and matches have alone. `builder.rs` has those of all.
 
-use super::builder::{HostBuilder, JoinBuilder, MatchBuilder, RoomBuilder};
-use parlor_client_core::{Action, Interpolator, Wish};
+#[cfg(feature = "lan")]
+use super::builder::JoinBuilder;
+use super::builder::{HostBuilder, MatchBuilder, RoomBuilder};
+use super::preset::Preset;
+use parlor_client_core::{Action, Actions, Interpolator, Wish};
 use parlor_proto::{TickRate, limits};
 use parlor_sync::interpolation::RenderDelay;
 use parlor_sync::lead::LeadTuning;
@@ -42,36 +45,6 @@ mod sealed {
     impl Kind for super::Host {}
     impl Kind for super::Join {}
     impl Kind for super::Match {}
-}
-
-/// The settings of one kind of game, for [`HostBuilder::preset`] and [`JoinBuilder::preset`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
-    /// Fast play with prediction: 60 steps a second, a simulation delay of 4 steps, up to 8 steps run again for late inputs, and lead.
-    Action,
-    /// The defaults: 30 steps a second, and nothing else.
-    Standard,
-    /// Slow play, and little traffic: 10 steps a second.
-    Calm,
-}
-
-impl Preset {
-    fn of_all<K: Hosted>(self, builder: RoomBuilder<K>) -> RoomBuilder<K> {
-        let (delay, resimulate, lead) = match self {
-            Preset::Action => (4, 8, true),
-            Preset::Standard | Preset::Calm => (0, 0, false),
-        };
-        let mut builder = builder.simulation_delay(delay).resimulate(resimulate);
-        builder.options.lead = lead;
-        builder
-    }
-}
-
-impl JoinBuilder {
-    /// Applies the settings of a [`Preset`]. The host's decides the steps per second. Later calls of the builder change single settings.
-    pub fn preset(self, preset: Preset) -> Self {
-        preset.of_all(self)
-    }
 }
 
 /// Options of a new room.
@@ -131,20 +104,6 @@ impl<K: Opens> RoomBuilder<K> {
 
 /// Options of a room that this process hosts.
 impl HostBuilder {
-    /// Applies the settings of a [`Preset`]. Later calls of the builder change single settings.
-    ///
-    /// ```no_run
-    /// let room = parlor::Room::host("tanks").preset(parlor::Preset::Action).max_players(8).open();
-    /// ```
-    pub fn preset(self, preset: Preset) -> Self {
-        let hz = match preset {
-            Preset::Action => 60,
-            Preset::Standard => TickRate::DEFAULT.hz(),
-            Preset::Calm => 10,
-        };
-        preset.of_all(self.tick_hz(hz))
-    }
-
     /// Sets the code of a new room: 4 to 12 letters and digits. Default: the server draws one.
     pub fn code(mut self, code: &str) -> Self {
         let chosen = code.parse().map_err(|error| format!("code is {code:?}: {error}"));
@@ -242,6 +201,16 @@ impl MatchBuilder {
 /// Options of a room with a host. Host and guest have the same ones, because a guest may become the host by
 /// [migration](HostBuilder::host_migration), and the host a guest.
 impl<K: Hosted> RoomBuilder<K> {
+    /// Applies the settings of a [`Preset`]. The host's decides the steps per second. Later calls of the builder change single settings.
+    ///
+    /// ```no_run
+    /// let room = parlor::Room::host("tanks").preset(parlor::Preset::Action).max_players(8).open();
+    /// ```
+    pub fn preset(mut self, preset: Preset) -> Self {
+        preset.apply(&mut self.options);
+        self
+    }
+
     /// Sets the schema of the room's entities. Host and guests need the same one. Default: none, which leaves keyed state.
     ///
     /// ```no_run
@@ -386,6 +355,13 @@ impl<K: Hosted> RoomBuilder<K> {
     /// ```
     pub fn action<A: Action>(mut self) -> Self {
         let defined = self.options.actions.define::<A>();
+        self.note(defined);
+        self
+    }
+
+    /// Defines predicted actions that were collected before, as [`action`](Self::action) does each.
+    pub fn actions(mut self, actions: &Actions) -> Self {
+        let defined = self.options.actions.extend(actions);
         self.note(defined);
         self
     }

@@ -22,6 +22,7 @@ mod own_server;
 mod passport;
 mod paths;
 mod places;
+mod preset;
 mod recording;
 mod replicas;
 mod resume;
@@ -43,10 +44,10 @@ pub use connect_options::TransportPreference;
 #[cfg(feature = "settings")]
 pub(crate) use connect_options::check_scheme;
 pub use host::Host;
-pub use kind_options::Preset;
 pub use messages::SendOptions;
 #[cfg(feature = "online")]
 pub(crate) use passport::{NoTicket, Passport, Ticketing};
+pub use preset::Preset;
 pub use recording::{Recording, RecordingControl};
 pub use replicas::OwnState;
 pub use resume_ticket::{ResumeTicket, ResumeTicketError};

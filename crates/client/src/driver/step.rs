@@ -277,6 +277,12 @@ impl Step<'_> {
         self.room.with(|core, now| core.act_predicted(entity, action, now))
     }
 
+    /// The entities that predicted actions wrote in this step so far, those spawned and despawned included. An engine
+    /// that keeps a copy of the world updates these before its step runs.
+    pub fn acted(&self) -> Vec<EntityId> {
+        self.room.with(|core, _| core.acted())
+    }
+
     /// Predicts a key of the state: what it will be once the host has used this player's input of this step.
     /// [`StateView::predicted`](super::StateView::predicted) reads it.
     ///
