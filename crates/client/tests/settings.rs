@@ -114,7 +114,8 @@ fn describe(room: &Room) -> String {
     let link = room.invite_link().unwrap_or_default();
     let page = room.join_page().unwrap_or_default();
     let (server, players) = (info.connectivity.relay, info.max_players.unwrap_or_default());
-    format!("\nserver {server:?}\nlink {link}\npage {page}\nplayers {players}\n")
+    let hz = room.tick_hz().unwrap_or_default();
+    format!("\nserver {server:?}\nlink {link}\npage {page}\nplayers {players}\nhz {hz}\n")
 }
 
 /// The game. Without its environment it is a game of nothing.
@@ -242,6 +243,17 @@ fn a5_code_wins_over_the_file_and_the_file_over_the_defaults() {
     for part in ["open as \n", "players 4\n", "link parlor://", "page \n"] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+#[test]
+fn m1_and_m10_a_file_has_a_preset_and_how_to_reconnect() {
+    let text = "[multiplayer]\npreset = \"action\"\n[multiplayer.reconnect_policy]\nattempts = ";
+    let folder = Folder::with(&format!("{text}2\n"));
+    assert!(folder.run("host", &[]).contains("hz 60\n"));
+    assert!(folder.run("host in code", &[]).contains("hz 50\n"), "code wins");
+    let said = Folder::with(&format!("{text}0\n")).run("host", &[]);
+    let parts = ["wrong_settings", "line 3", "attempts is 0; it may be 1 to 1000"];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn multiplayer(table: &Multiplayer, options: &mut Options, connect: &mut Connect
     set(&mut options.name, &table.name);
     set(&mut options.environment, &table.environment);
     set(&mut options.reconnect, &table.reconnect);
+    set(&mut options.reconnect_policy, &table.reconnect_policy);
     set(&mut options.paths, &table.paths);
     set(&mut connect.mode, &table.mode);
     if table.mode == Some(Mode::P2p) {
@@ -45,7 +46,14 @@ fn multiplayer(table: &Multiplayer, options: &mut Options, connect: &mut Connect
     set(&mut options.protocol, &table.protocol);
     set(&mut connect.scheme, &table.invite_scheme);
     connect.conditions = table.impairment.map(Conditions::new);
+    if matches!(options.intent, Wish::Host { .. } | Wish::Match { .. }) {
+        options.presence = table.presence_ms.map(ms).or(options.presence);
+        options.grace = table.grace_ms.map(ms).or(options.grace);
+    }
     let tick_hz = table.tick_hz.and_then(TickRate::new);
+    if let Some(preset) = table.preset.filter(|_| !matches!(options.intent, Wish::Match { .. })) {
+        preset.apply(options);
+    }
     match &mut options.intent {
         // A match has neither host nor state.
         Wish::Match { tick_rate, .. } => return set(tick_rate, &tick_hz),
@@ -54,17 +62,23 @@ fn multiplayer(table: &Multiplayer, options: &mut Options, connect: &mut Connect
             set(tick_rate, &tick_hz);
             if table.host_migration == Some(true) {
                 let timeout_ms = table.host_timeout_ms.unwrap_or(limits::HOST_TIMEOUT_MS_DEFAULT);
-                options.host_timeout = Some(Duration::from_millis(timeout_ms.into()));
+                options.host_timeout = Some(ms(timeout_ms));
             }
         }
         Wish::Join { .. } | Wish::Resume { .. } => {}
     }
     set(&mut options.migration_grace, &table.migration_grace_ms.map(Duration::from_millis));
+    set(&mut options.lead_tuning, &table.lead_tuning);
+    set(&mut options.drawing.delay, &table.render_delay);
     options.migration_pause = table.migration_pause.or(options.migration_pause);
     set(&mut options.lead, &table.lead);
     set(&mut options.simulation_delay_ticks, &table.simulation_delay_ticks);
     set(&mut options.resimulate_ticks, &table.resimulate_ticks);
     set(&mut options.rewind_max, &table.rewind_max_ms.map(Duration::from_millis));
+}
+
+fn ms(ms: u32) -> Duration {
+    Duration::from_millis(ms.into())
 }
 
 fn set<T: Clone>(option: &mut T, given: &Option<T>) {
@@ -76,7 +90,9 @@ fn set<T: Clone>(option: &mut T, given: &Option<T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parlor_client_core::Protocol;
+    use parlor_client_core::{Protocol, ReconnectPolicy};
+    use parlor_sync::interpolation::RenderDelay;
+    use parlor_sync::lead::LeadTuning;
 
     const TEXT: &str = r#"
         [server]
@@ -97,7 +113,13 @@ mod tests {
         paths = "auto"
         invite_scheme = "tanks"
         reconnect = false
+        reconnect_policy = { attempts = 3, delay_factor = 1, accept_state_resync = false }
+        presence_ms = 1500
+        grace_ms = 0
+        preset = "calm"
         lead = true
+        lead_tuning = { margin_ms = 50, dilation_per_mille = 20 }
+        render_delay = { shortest_ms = 40 }
         simulation_delay_ticks = 4
         resimulate_ticks = 8
         rewind_max_ms = 100
@@ -120,6 +142,15 @@ mod tests {
         assert_eq!(options.protocol, Protocol::Reliable);
         assert_eq!((options.simulation_delay_ticks, options.resimulate_ticks), (4, 8));
         assert_eq!(options.rewind_max, Duration::from_millis(100));
+        let policy = ReconnectPolicy { attempts: 3, delay_factor: 1.0, ..ReconnectPolicy::default() };
+        let policy = ReconnectPolicy { accept_state_resync: false, ..policy };
+        assert_eq!(options.reconnect_policy, policy, "the other fields have their defaults");
+        assert_eq!(options.presence, Some(Duration::from_millis(1_500)));
+        assert_eq!(options.grace, Some(Duration::ZERO));
+        let tuning = LeadTuning { margin: Duration::from_millis(50), ..LeadTuning::default() };
+        assert_eq!(options.lead_tuning, LeadTuning { dilation_per_mille: 20, ..tuning });
+        assert_eq!(options.drawing.delay.shortest, Duration::from_millis(40));
+        assert_eq!(options.drawing.delay.longest, RenderDelay::default().longest);
         assert_eq!(connect.server_of_file, Some("play.example.com".parse().expect("an address")));
         assert_eq!((connect.server, connect.mode), (None, Mode::Relay));
         assert_eq!(connect.transport, crate::TransportPreference::WebSocket);
@@ -135,14 +166,35 @@ mod tests {
     fn a7_each_kind_of_room_takes_the_keys_that_it_has() {
         let (guest, _) = with(TEXT, Options::join("tanks", "K7QM".parse().expect("a code")));
         assert_eq!((guest.host_timeout, guest.lead), (None, true), "the room has what its host said");
+        assert_eq!((guest.presence, guest.grace), (None, None), "these, too");
         let (of_match, _) = with(TEXT, Options::create_match("duels"));
         let Wish::Match { max_players, tick_rate, .. } = of_match.intent else { panic!("it is a match") };
         assert_eq!((max_players, tick_rate.hz(), of_match.lead), (16, 60, false));
+        assert_eq!((of_match.grace, of_match.reconnect_policy.attempts), (Some(Duration::ZERO), 3));
         let (off, _) = with("[multiplayer]\nhost_migration = false", Options::host("tanks"));
         assert_eq!(off.host_timeout, None);
         let (p2p, connect) = with("[multiplayer]\nmode = \"p2p\"", Options::host("tanks"));
         assert_eq!((p2p.paths, connect.mode), (PathMode::P2p, Mode::P2p));
         let (on, _) = with("[multiplayer]\nhost_migration = true", Options::host("tanks"));
         assert_eq!(on.host_timeout, Some(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn m1_a_preset_of_the_file_is_changed_by_its_single_keys_and_by_code() {
+        let of_steps = |options: &Options| {
+            let Wish::Host { tick_rate, .. } = options.intent else { panic!("it hosts") };
+            (tick_rate.hz(), options.simulation_delay_ticks, options.resimulate_ticks, options.lead)
+        };
+        let action = "[multiplayer]\npreset = \"action\"";
+        let (preset, _) = with(action, Options::host("tanks"));
+        assert_eq!(of_steps(&preset), (60, 4, 8, true));
+        let (mut changed, _) = with(&format!("{action}\ntick_hz = 30\nlead = false"), Options::host("tanks"));
+        assert_eq!(of_steps(&changed), (30, 4, 8, false));
+        crate::Preset::Calm.apply(&mut changed);
+        assert_eq!(of_steps(&changed), (10, 0, 0, false), "code wins");
+        let (guest, _) = with(action, Options::join("tanks", "K7QM".parse().expect("a code")));
+        assert_eq!((guest.simulation_delay_ticks, guest.lead), (4, true));
+        let (of_match, _) = with(action, Options::create_match("duels"));
+        assert!(!of_match.lead, "a match has no host");
     }
 }

@@ -1,9 +1,11 @@
 //! The tables of a settings file. Each value is checked where it is read, so that its error names its line.
 
-use crate::driver::TransportPreference;
+use crate::driver::{Preset, TransportPreference};
 use crate::modules::Module;
-use parlor_client_core::{Mode, PathMode, Protocol};
+use parlor_client_core::{Mode, PRESENCE_MIN, PathMode, Protocol, ReconnectPolicy};
 use parlor_proto::limits;
+use parlor_sync::interpolation::RenderDelay;
+use parlor_sync::lead::LeadTuning;
 use parlor_sync::limits::{
     MIGRATION_GRACE_MAX, MIGRATION_GRACE_MIN, RESIMULATE_TICKS_MAX, REWIND_MAX, SIMULATION_DELAY_TICKS_MAX,
 };
@@ -13,6 +15,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
 const PLAYERS_MIN: u64 = 2;
 /// Of a dedicated host; a player's room has its own maximum.
@@ -26,6 +29,11 @@ const MIGRATION_GRACE_MS_MIN: u64 =
     MIGRATION_GRACE_MIN.as_secs() * 1_000 + MIGRATION_GRACE_MIN.subsec_millis() as u64;
 const MIGRATION_GRACE_MS_MAX: u64 = MIGRATION_GRACE_MAX.as_secs() * 1_000;
 const REWIND_MS_MAX: u64 = REWIND_MAX.as_secs() * 1_000 + REWIND_MAX.subsec_millis() as u64;
+
+const PRESENCE_MS_MIN: u64 = PRESENCE_MIN.as_secs() * 1_000;
+const PRESENCE_MS_MAX: u64 = limits::SILENCE_TIMEOUT.as_secs() * 1_000;
+/// A day. A server keeps no seat for longer than it says itself.
+const GRACE_MS_MAX: u64 = 86_400_000;
 
 /// The whole file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -90,7 +98,19 @@ pub(crate) struct Multiplayer {
     #[serde(deserialize_with = "scheme")]
     pub(crate) invite_scheme: Option<String>,
     pub(crate) reconnect: Option<bool>,
+    #[serde(deserialize_with = "reconnect_policy")]
+    pub(crate) reconnect_policy: Option<ReconnectPolicy>,
+    #[serde(deserialize_with = "bounded::<_, u32, PRESENCE_MS_MIN, PRESENCE_MS_MAX>")]
+    pub(crate) presence_ms: Option<u32>,
+    #[serde(deserialize_with = "bounded::<_, u32, 0, GRACE_MS_MAX>")]
+    pub(crate) grace_ms: Option<u32>,
+    #[serde(deserialize_with = "preset")]
+    pub(crate) preset: Option<Preset>,
     pub(crate) lead: Option<bool>,
+    #[serde(deserialize_with = "lead_tuning")]
+    pub(crate) lead_tuning: Option<LeadTuning>,
+    #[serde(deserialize_with = "render_delay")]
+    pub(crate) render_delay: Option<RenderDelay>,
     #[serde(deserialize_with = "bounded::<_, u32, 0, SIMULATION_DELAY_MAX>")]
     pub(crate) simulation_delay_ticks: Option<u32>,
     #[serde(deserialize_with = "bounded::<_, u32, 0, RESIMULATE_MAX>")]
@@ -99,6 +119,36 @@ pub(crate) struct Multiplayer {
     pub(crate) rewind_max_ms: Option<u64>,
     #[serde(deserialize_with = "impairment")]
     pub(crate) impairment: Option<Impairment>,
+}
+
+/// `[multiplayer.reconnect_policy]`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ReconnectKeys {
+    attempts: Option<u32>,
+    delay_first_ms: Option<u64>,
+    delay_factor: Option<f64>,
+    delay_max_ms: Option<u64>,
+    total_ms: Option<u64>,
+    jitter: Option<f64>,
+    accept_state_resync: Option<bool>,
+}
+
+/// `[multiplayer.lead_tuning]`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct LeadKeys {
+    margin_ms: Option<u64>,
+    gain_per_mille: Option<u16>,
+    dilation_per_mille: Option<u16>,
+}
+
+/// `[multiplayer.render_delay]`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DelayKeys {
+    shortest_ms: Option<u64>,
+    longest_ms: Option<u64>,
 }
 
 impl Tables {
@@ -187,6 +237,48 @@ fn one_of<'de, D: Deserializer<'de>, T: Copy>(from: D, words: &[(&str, T)]) -> R
 fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mode>, D::Error> {
     let all = [Mode::Auto, Mode::Local, Mode::Relay, Mode::P2p];
     one_of(from, &all.map(|mode| (mode.as_str(), mode)))
+}
+
+fn preset<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Preset>, D::Error> {
+    let all = [Preset::Action, Preset::Standard, Preset::Calm];
+    one_of(from, &all.map(|preset| (preset.as_str(), preset)))
+}
+
+fn reconnect_policy<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ReconnectPolicy>, D::Error> {
+    let (keys, usual) = (ReconnectKeys::deserialize(from)?, ReconnectPolicy::default());
+    let policy = ReconnectPolicy {
+        attempts: keys.attempts.unwrap_or(usual.attempts),
+        delay_first: ms(keys.delay_first_ms, usual.delay_first),
+        delay_factor: keys.delay_factor.unwrap_or(usual.delay_factor),
+        delay_max: ms(keys.delay_max_ms, usual.delay_max),
+        total: ms(keys.total_ms, usual.total),
+        jitter: keys.jitter.unwrap_or(usual.jitter),
+        accept_state_resync: keys.accept_state_resync.unwrap_or(usual.accept_state_resync),
+    };
+    policy.check().map(|()| Some(policy)).map_err(D::Error::custom)
+}
+
+fn lead_tuning<'de, D: Deserializer<'de>>(from: D) -> Result<Option<LeadTuning>, D::Error> {
+    let (keys, usual) = (LeadKeys::deserialize(from)?, LeadTuning::default());
+    let tuning = LeadTuning {
+        margin: ms(keys.margin_ms, usual.margin),
+        gain_per_mille: keys.gain_per_mille.unwrap_or(usual.gain_per_mille),
+        dilation_per_mille: keys.dilation_per_mille.unwrap_or(usual.dilation_per_mille),
+    };
+    tuning.check().map(|()| Some(tuning)).map_err(D::Error::custom)
+}
+
+fn render_delay<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RenderDelay>, D::Error> {
+    let (keys, usual) = (DelayKeys::deserialize(from)?, RenderDelay::default());
+    let delay = RenderDelay {
+        shortest: ms(keys.shortest_ms, usual.shortest),
+        longest: ms(keys.longest_ms, usual.longest),
+    };
+    delay.check().map(|()| Some(delay)).map_err(D::Error::custom)
+}
+
+fn ms(given: Option<u64>, usual: Duration) -> Duration {
+    given.map_or(usual, Duration::from_millis)
 }
 
 fn protocol<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Protocol>, D::Error> {
