@@ -263,6 +263,7 @@ fn control_kinds_are_those_of_the_code() {
         ("direct", ToMember::Direct { member, direct: true }),
         ("actions decided", ToMember::ActionsDecided(Vec::new())),
         ("away", ToMember::Away { member, reason: LeaveReason::TimedOut }),
+        ("spectators", ToMember::Spectators(Vec::new())),
     ];
     let up = [
         ("set data", ToHub::SetData(data())),
@@ -274,6 +275,7 @@ fn control_kinds_are_those_of_the_code() {
         ("path down", ToHub::PathDown { id, was_up: true }),
         ("decide actions", ToHub::DecideActions { member, decisions: Vec::new() }),
         ("terms", ToHub::Terms(RoomTerms::default())),
+        ("spectators", ToHub::Spectators { most: 0 }),
     ];
     let down =
         down.map(|(name, message)| ["to a member".into(), message.encode()[0].to_string(), name.into()]);

@@ -179,6 +179,7 @@ impl RoomCore {
     /// # Errors
     /// [`RoomError`] if the room is not open, or the input is larger than [`limits::INPUT_BYTES_MAX`].
     pub fn send_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), RoomError> {
+        self.open_as_player("send inputs")?;
         let (_, joined) = self.open_with_host("be sent inputs")?;
         if joined.simulation.step().is_replay {
             return Ok(());
@@ -289,6 +290,7 @@ impl RoomCore {
         action: &A,
         now: Instant,
     ) -> Result<(), RoomError> {
+        self.open_as_player("act")?;
         self.open_with_host("act")?;
         let Some(joined) = &mut self.joined else { return Ok(()) };
         let is_sent = joined.scene(&self.options, now).make(entity, action)?;
@@ -330,7 +332,7 @@ impl RoomCore {
     /// [`RoomError`] if the room is not open, or there would be too many keys.
     pub fn set_predicted<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), RoomError> {
         let value = to_value(value)?;
-        let (_, joined) = self.open("predict a key")?;
+        let (_, joined) = self.open_as_player("predict a key")?;
         if joined.is_host() { Ok(()) } else { joined.simulation.predict_key(key, value) }
     }
 
@@ -359,7 +361,11 @@ impl RoomCore {
     /// # Errors
     /// [`RoomError`] if the room is not open, or a value is out of bounds.
     pub fn rollback(&mut self, config: &RollbackConfig) -> Result<(), RoomError> {
-        let welcome = &self.open_with_host("begin a rollback lane")?.1.welcome;
+        let Joined { welcome, players, .. } = &*self.open_with_host("begin a rollback lane")?.1;
+        let mut named = config.players.iter();
+        if let Some(watcher) = named.find(|id| players.member(**id).is_some_and(|it| it.is_spectator)) {
+            return Err(ApiMisuse::NoSuchPlayer(*watcher).into());
+        }
         let (me, authority) = (welcome.member, welcome.authority.member());
         self.lane.begin(config, me, authority)
     }
@@ -384,7 +390,7 @@ impl RoomCore {
             return Ok(true);
         }
         let (me, authority) = (welcome.member, welcome.authority.member());
-        let is_there = |member: MemberId| member != me && players.get(member).is_some();
+        let is_there = |member: MemberId| member != me && players.member(member).is_some();
         let mut sent = false;
         while let Some((to, payload)) = self.lane.poll_message(authority, is_there) {
             let message = Upward { to, stamp: false, payload }.encode();
@@ -513,6 +519,7 @@ impl RoomCore {
     }
 
     fn own_state(&mut self, what: &'static str) -> Result<&mut Own, RoomError> {
+        self.open_as_player(what)?;
         let (_, Joined { replicas, .. }) = self.open_with_host(what)?;
         let missing = "this room was opened without a template: give RoomBuilder::template() one first";
         replicas.own_mut().ok_or_else(|| ApiMisuse::Bounds(missing.into()).into())

@@ -59,6 +59,7 @@ impl Room {
             |member| self.members.get(member).is_some_and(|member| member.info.presence.connected);
         let is_candidate =
             |member: &MemberId| Some(*member) != old && is_connected(*member) && is_fit(*member);
+        let is_candidate = |member: &MemberId| is_candidate(member) && !self.spectates(*member);
         let found = self.members.ids().find(is_candidate);
         let Some(heir) = found else { return false };
         let epoch = self.epoch;

@@ -121,7 +121,7 @@ fn act(room: &mut Room, model: &mut Model, rng: &mut ChaCha8Rng) {
     let input = match below(6) {
         0 if model.members.len() < 7 => {
             model.members.insert(room.next_member().0, true);
-            Input::Join { name: String::new(), user: None, link: LinkKind::Memory }
+            Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false }
         }
         1 | 2 => {
             let heard: BTreeSet<u32> = ids.iter().copied().filter(|_| below(2) == 0).collect();
@@ -156,8 +156,11 @@ fn threat_25_each_epoch_has_one_authority_and_nobody_elses_word_counts() {
         let (mut room, mut model) = (room(), Model::default());
         for _ in 0..3 {
             model.members.insert(room.next_member().0, true);
-            room.handle(Input::Join { name: String::new(), user: None, link: LinkKind::Memory }, NOW)
-                .expect("it may");
+            room.handle(
+                Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false },
+                NOW,
+            )
+            .expect("it may");
         }
         let mut authorities = BTreeMap::from([(0, 0)]);
         for step in 0..60 {
@@ -187,8 +190,11 @@ fn threat_25_each_epoch_has_one_authority_and_nobody_elses_word_counts() {
 fn threat_25_nobody_can_be_ahead_of_the_epoch() {
     let mut room = room();
     for _ in 0..2 {
-        room.handle(Input::Join { name: String::new(), user: None, link: LinkKind::Memory }, NOW)
-            .expect("it may");
+        room.handle(
+            Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false },
+            NOW,
+        )
+        .expect("it may");
     }
     assert_eq!(say(&mut room, 0, 1), Word::Ahead);
     assert_eq!(say(&mut room, 1, 1), Word::Fault);

@@ -17,6 +17,7 @@
 //!  10 direct   member: varint · 0 through the hub | 1 over a path
 //!  11 actions decided   decisions
 //!  12 away     member: varint · reason: 1 byte · detail: text
+//!  13 spectators   count: varint · for each: member: varint
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
@@ -28,6 +29,7 @@
 //!  6 path down id: 8 bytes · 0 | 1 the state came over it
 //!  7 decide actions    member: varint · decisions
 //!  8 terms     presence: 0 | 1, varint ms · grace: 0 | 1, varint ms
+//!  9 spectators   most: varint
 //!
 //!  member      id: varint · name: text · user: 0 | 1, text · link: 1 byte · flags: 1 byte
 //!              rtt: 0 | 1, varint ms
@@ -98,6 +100,8 @@ pub enum ToMember {
         /// How it was lost.
         reason: LeaveReason,
     },
+    /// Which of the members whose [`Joined`](Self::Joined) follows are spectators, until the next one of these.
+    Spectators(Vec<MemberId>),
 }
 
 /// A request of a member to the hub.
@@ -149,6 +153,11 @@ pub enum ToHub {
     /// How soon the hub misses a member of this room, and how long it keeps a seat; only the opener of the room
     /// may say so.
     Terms(RoomTerms),
+    /// How many spectators the room takes, at most [`limits::SPECTATORS_MAX`]; only the opener of the room may say so.
+    Spectators {
+        /// The most at once.
+        most: u16,
+    },
 }
 
 /// How a room treats members whose connection is lost, where that differs from its server.
@@ -314,6 +323,11 @@ impl ToMember {
                 out.put_varint(member.0.into());
                 reason.write(&mut out);
             }
+            ToMember::Spectators(members) => {
+                out.put_u8(13);
+                out.put_varint(members.len() as u64);
+                members.iter().for_each(|member| out.put_varint(member.0.into()));
+            }
         }
         out.into()
     }
@@ -346,6 +360,10 @@ impl ToMember {
             10 => ToMember::Direct { member: member(&mut reader)?, direct: reader.bool("direct")? },
             11 => ToMember::ActionsDecided(Decision::read_all(&mut reader)?),
             12 => ToMember::Away { member: member(&mut reader)?, reason: LeaveReason::read(&mut reader)? },
+            13 => {
+                let count = reader.varint_max("spectator count", limits::MEMBERS_MAX_SERVER_RUN.into())?;
+                ToMember::Spectators((0..count).map(|_| member(&mut reader)).collect::<Result<_, _>>()?)
+            }
             _ => return Ok(None),
         };
         reader.finish()?;
@@ -398,6 +416,10 @@ impl ToHub {
                 out.put_u8(8);
                 terms.write(&mut out);
             }
+            ToHub::Spectators { most } => {
+                out.put_u8(9);
+                out.put_varint((*most).into());
+            }
         }
         out.into()
     }
@@ -427,6 +449,10 @@ impl ToHub {
                 decisions: Decision::read_all(&mut reader)?,
             },
             8 => ToHub::Terms(RoomTerms::read(&mut reader)?),
+            9 => {
+                let most = reader.varint_max("spectators", limits::SPECTATORS_MAX.into())?;
+                ToHub::Spectators { most: most.try_into().unwrap_or(limits::SPECTATORS_MAX) }
+            }
             _ => return Ok(None),
         };
         reader.finish()?;
