@@ -98,7 +98,7 @@ impl Value {
 
 /// All vectors, by name.
 pub(crate) fn vectors() -> Vec<(&'static str, Value)> {
-    let controls = [controls(), paths()].concat();
+    let controls = [controls(), spectators(), paths()].concat();
     [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls, actions(), packets()]
         .into_iter()
         .flatten()
@@ -373,7 +373,6 @@ fn controls() -> Vec<(&'static str, Value)> {
         ("to_member.authority", handover(Some(Tick(0x0102_0304)))),
         ("to_member.authority_of_nothing", handover(None)),
         ("to_member.goes_on", Value::ToMember(ToMember::GoesOn { epoch: Epoch(70) })),
-        ("to_member.spectators", Value::ToMember(ToMember::Spectators(vec![MemberId(3), MemberId(300)]))),
         ("to_member.away", Value::ToMember(ToMember::Away { member: id, reason: LeaveReason::TimedOut })),
         ("to_hub.set_data", Value::ToHub(ToHub::SetData(data(Some(Bytes::from_static(b"red")))))),
         ("to_hub.remove_data", Value::ToHub(ToHub::SetData(data(None)))),
@@ -386,6 +385,13 @@ fn controls() -> Vec<(&'static str, Value)> {
         ("to_hub.follow", Value::ToHub(ToHub::Follow { epoch: Epoch(70) })),
         ("to_hub.terms", terms(Some(1_500), Some(0))),
         ("to_hub.terms_of_server", terms(None, None)),
+    ]
+}
+
+fn spectators() -> Vec<(&'static str, Value)> {
+    let to_member = ToMember::Spectators(vec![MemberId(3), MemberId(300)]);
+    vec![
+        ("to_member.spectators", Value::ToMember(to_member)),
         ("to_hub.spectators", Value::ToHub(ToHub::Spectators { most: limits::SPECTATORS_MAX })),
     ]
 }
