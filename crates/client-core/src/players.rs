@@ -77,6 +77,11 @@ impl Player {
         self.data.get(key).map(from_value).transpose()
     }
 
+    /// Its own link to the hub.
+    pub fn link(&self) -> LinkKind {
+        self.link
+    }
+
     /// All of its player data, by key.
     pub fn all_data(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.data.iter().map(|(key, value)| (key.as_str(), value))

@@ -328,13 +328,23 @@ impl RoomCore {
 
     /// All keys that this process sees with their values as the host last wrote them, in ascending order.
     pub fn all(&self) -> Vec<(String, Value)> {
-        self.joined.as_ref().map(|joined| joined.shared.all()).unwrap_or_default()
+        self.entries("")
+    }
+
+    /// As [`all`](Self::all), of the keys with this prefix.
+    pub fn entries(&self, prefix: &str) -> Vec<(String, Value)> {
+        self.joined.as_ref().map(|joined| joined.shared.entries(prefix)).unwrap_or_default()
     }
 
     /// All keys that this process sees with their interpolated values at `now`, in ascending order. At the
     /// host: the values themselves. A key without a value at that moment is left out.
     pub fn all_interpolated(&mut self, now: Instant) -> Vec<(String, Value)> {
-        self.joined.as_mut().map(|joined| joined.shared.all_interpolated(now)).unwrap_or_default()
+        self.entries_interpolated("", now)
+    }
+
+    /// As [`all_interpolated`](Self::all_interpolated), of the keys with this prefix.
+    pub fn entries_interpolated(&mut self, prefix: &str, now: Instant) -> Vec<(String, Value)> {
+        self.joined.as_mut().map(|joined| joined.shared.entries_interpolated(prefix, now)).unwrap_or_default()
     }
 
     /// All keys that this process sees, in ascending order.

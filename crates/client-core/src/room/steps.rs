@@ -18,7 +18,7 @@ use parlor_sync::inputs::{Counters, Input};
 use parlor_sync::limits::OVERLAY_TICKS_MAX;
 use parlor_sync::limits::{INPUTS_SENT_MAX, ROLLBACK_INPUT_BYTES_MAX};
 use parlor_sync::replicator::{Latency, Own};
-use parlor_sync::schema::{ComponentId, Replicated};
+use parlor_sync::schema::{ComponentId, Replicated, RowReader, RowWriter};
 use parlor_sync::value::{Value, from_value, to_value};
 use parlor_sync::world::{Diagnostics as WorldDiagnostics, WorldError};
 use serde::Serialize;
@@ -477,8 +477,16 @@ impl RoomCore {
     /// [`RoomError`] if the room is not open or has no template, a number is NaN or infinite, or the type
     /// does not fit the template.
     pub fn set_own<C: Replicated>(&mut self, state: &C) -> Result<(), RoomError> {
+        self.write_own(|row| state.write(row))
+    }
+
+    /// Sets fields of this player's own state, without a Rust type: the others keep their values.
+    ///
+    /// # Errors
+    /// As [`set_own`](Self::set_own).
+    pub fn write_own(&mut self, write: impl FnOnce(&mut RowWriter<'_>)) -> Result<(), RoomError> {
         let own = self.own_state("set its own state")?;
-        Ok(own.set(state).map_err(WorldError::Row)?)
+        Ok(own.write(write).map_err(WorldError::Row)?)
     }
 
     /// Marks the next own state as a teleport: other members jump to it without interpolation.
@@ -499,13 +507,26 @@ impl RoomCore {
         at: Option<Duration>,
         now: Instant,
     ) -> Option<C> {
+        let read = |row: &RowReader<'_>| (row.component().name() == C::NAME).then(|| C::read(row));
+        self.remote_row(member, at, now, read).flatten()
+    }
+
+    /// As [`remote_state`](Self::remote_state), without a Rust type: what `read` makes of the fields. The game's come
+    /// first; the component says their kinds.
+    pub fn remote_row<R>(
+        &mut self,
+        member: MemberId,
+        at: Option<Duration>,
+        now: Instant,
+        read: impl FnOnce(&RowReader<'_>) -> R,
+    ) -> Option<R> {
         let joined = self.joined.as_mut()?;
         let at = at.map_or_else(|| joined.simulation.room_time(now), |at| Instant::ZERO + at);
         if member == joined.welcome.member {
-            return joined.replicas.own()?.get();
+            return joined.replicas.own()?.row().map(|row| read(&row));
         }
         joined.players.get(member)?;
-        joined.replicas.state_at(member, at)
+        Some(read(&joined.replicas.state_at(member, at)?.row()))
     }
 
     /// Delay of a player's own states on their way here.
