@@ -461,6 +461,7 @@ impl RoomError {
                 ApiMisuse::Closed(_) => "closed",
                 ApiMisuse::NotHost { .. } => "not_host",
                 ApiMisuse::NoHost { .. } => "no_host",
+                ApiMisuse::Spectator { .. } => "spectator",
                 ApiMisuse::NotOpen { .. } => "not_open",
                 ApiMisuse::NoSuchPlayer(_) => "no_such_player",
                 ApiMisuse::Bounds(_) => "bounds",
