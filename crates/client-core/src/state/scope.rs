@@ -53,7 +53,8 @@ fn narrowed(
     match own {
         Audience::All => {
             let seeing = players.iter().copied().filter(|player| is_admitted(*player));
-            let owner = owner.filter(|owner| players.contains(owner) || players.len() + 2 <= AUDIENCE_MEMBERS_MAX);
+            let owner =
+                owner.filter(|owner| players.contains(owner) || players.len() + 2 <= AUDIENCE_MEMBERS_MAX);
             Audience::members(seeing.chain(owner).chain([EVERYBODY]))
         }
         Audience::Members(members) => Audience::members(

@@ -205,7 +205,8 @@ impl Roster {
         let seat = self.seat(member)?;
         let client = &self.clients[&seat.who];
         let is_meant = match reason {
-            LeaveReason::Left => client.wants_out || !self.is_in(MemberId(0)) || self.hosts.contains(&member),
+            // Who gives up waiting for a host says goodbye, too.
+            LeaveReason::Left => client.wants_out || client.is_troubled,
             LeaveReason::Kicked { .. } => self.kicked.contains(&member),
             LeaveReason::ConnectionLost | LeaveReason::TimedOut | LeaveReason::TooSlow => client.is_troubled,
             LeaveReason::Misbehaved | LeaveReason::Unknown { .. } => false,
@@ -259,7 +260,9 @@ impl Roster {
             Rejection::Refused(Refusal::Resume { why: ResumeRefusal::Gone }) => {
                 is_over
                     || seat.is_some_and(|(member, seat)| {
-                        let has_host_role = seat.state == State::In && self.hosts.contains(&member);
+                        // The role may have passed several members within the slice.
+                        let may_host = self.hosts.len() > 1 || self.hosts.contains(&member);
+                        let has_host_role = seat.state == State::In && may_host;
                         !seat.state.is_known(now) || has_host_role
                     })
             }

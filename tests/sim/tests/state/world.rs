@@ -63,7 +63,7 @@ fn worlds_have_everything_in_them() {
         ("looks at members with paths", all.apart, 100),
         ("states", all.states, 600),
         ("inputs", all.inputs, 200),
-        ("predicted actions", all.actions, 100),
+        ("predicted actions", all.actions, 50),
         ("refused predicted actions", all.actions_refused, 10),
         ("changes of player data", all.data, 30),
         ("members that had everything in the end", all.settled, 40),
