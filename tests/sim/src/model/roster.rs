@@ -273,10 +273,6 @@ impl Roster {
         Ok(())
     }
 
-    fn is_in(&self, member: MemberId) -> bool {
-        self.seats.get(&member).is_some_and(|seat| seat.state == State::In)
-    }
-
     /// All members, by their id.
     pub(crate) fn members(&self) -> impl Iterator<Item = (MemberId, PeerId)> + '_ {
         let is_in = |(_, seat): &(&MemberId, &Seat)| seat.state == State::In;
