@@ -63,7 +63,8 @@ impl Ticker {
         let later = |one: Tick, other: Tick| if one.is_newer_than(other) { one } else { other };
         let before = if has_paused { tick.map_or(self.tick, |tick| later(self.tick, tick)) } else { due };
         let before = earlier(before, due);
-        let oldest = before.offset(-most.cast_signed());
+        // Without a step of the last host all since the room's opening are due, and none from before it.
+        let oldest = Tick(before.0.saturating_sub(most));
         self.tick = earlier(tick.map_or(oldest, |tick| later(oldest, tick)), before);
         (self.in_a_row, self.catch_up) = (0, most);
         self.pause = due.is_newer_than(before).then_some(Pause { before, last: due });
@@ -189,6 +190,19 @@ mod tests {
         assert!(!ticker.step(Instant::from_millis(2_000)));
         assert!(ticker.step(Instant::from_millis(2_034)));
         assert_eq!(ticker.dropped(), 0);
+    }
+
+    #[test]
+    fn a_host_of_a_room_without_a_step_begins_at_its_opening() {
+        let rate = TickRate::new(20).unwrap();
+        for (age_ms, has_paused) in [(0, false), (150, false), (150, true), (60_000, false)] {
+            let now = Instant::ZERO + Duration::from_millis(age_ms);
+            let mut ticker = Ticker::new(rate, now);
+            ticker.take_over(None, has_paused, now, 32);
+            let due = rate.tick_at(now);
+            let before = ticker.tick();
+            assert!(before.0 <= due.0 && due.0 - before.0 <= 32, "{before} of {due}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use super::host::Host;
 use parlor_proto::{EntityId, MemberId};
 use parlor_sync::audience::{Audience, Viewer};
+use parlor_sync::limits::AUDIENCE_MEMBERS_MAX;
 use parlor_sync::world::{World, WorldError};
 use std::collections::BTreeSet;
 
@@ -39,12 +40,22 @@ fn is_scoped(audience: &Audience) -> bool {
     matches!(audience, Audience::Members(members) if members.iter().any(|member| member.0 & OUT != 0))
 }
 
-/// The game's own audience without those that are not `in_scope`.
-fn narrowed(own: &Audience, players: &[MemberId], in_scope: impl Fn(MemberId) -> bool) -> Audience {
+/// The game's own audience without those that neither own the entity nor are admitted. The owner may be a player that
+/// is gone: when it returns, its own is there at once. A room without a free seat has no room for it in the audience,
+/// either, and it cannot return.
+fn narrowed(
+    own: &Audience,
+    owner: Option<MemberId>,
+    players: &[MemberId],
+    is_admitted: impl Fn(MemberId) -> bool,
+) -> Audience {
+    let in_scope = |player| owner == Some(player) || is_admitted(player);
     match own {
         Audience::All => {
-            let seeing = players.iter().copied().filter(|player| in_scope(*player));
-            Audience::members(seeing.chain([EVERYBODY]))
+            let seeing = players.iter().copied().filter(|player| is_admitted(*player));
+            let owner =
+                owner.filter(|owner| players.contains(owner) || players.len() + 2 <= AUDIENCE_MEMBERS_MAX);
+            Audience::members(seeing.chain(owner).chain([EVERYBODY]))
         }
         Audience::Members(members) => Audience::members(
             members.iter().map(|member| if in_scope(*member) { *member } else { MemberId(member.0 | OUT) }),
@@ -95,8 +106,8 @@ impl Host {
     ) -> Result<(), WorldError> {
         let owner = self.world().owner(entity)?;
         let own = own(self.world().audience(entity)?);
-        let in_scope = |player| owner == Some(player) || admitted.contains(&player);
-        self.entity(entity)?.set_audience(entity, narrowed(&own, players, in_scope))
+        let audience = narrowed(&own, owner, players, |player| admitted.contains(&player));
+        self.entity(entity)?.set_audience(entity, audience)
     }
 
     /// Ends the filter: the game's own audiences decide alone.
@@ -150,7 +161,7 @@ impl Host {
         let players = scope.players.clone();
         let (owner, before) = (self.world().owner(entity)?, self.world().audience(entity)?.clone());
         let was_in = |player| is_scoped(&before) && before.admits(Viewer::Member(player));
-        let audience = narrowed(own, &players, |player| owner == Some(player) || was_in(player));
+        let audience = narrowed(own, owner, &players, was_in);
         self.world_mut().set_audience(entity, audience)
     }
 }
@@ -167,18 +178,25 @@ mod tests {
     fn m13_an_audience_carries_what_the_game_set_and_who_is_in_scope() {
         let players = ids(&[0, 1, 2, 7]);
         for audience in [Audience::All, Audience::members(ids(&[1, 2, 9])), Audience::members([])] {
-            for of in [ids(&[]), ids(&[1]), ids(&[0, 1, 2, 7, 9])] {
-                let both = narrowed(&audience, &players, |player| of.contains(&player));
-                assert_eq!(own(&both), audience);
-                for player in &players {
-                    let sees = both.admits(Viewer::Member(*player));
-                    let may = audience.admits(Viewer::Member(*player));
-                    assert_eq!(sees, may && of.contains(player), "{player} of {of:?} in {audience:?}");
+            // The owner is there, or gone and returns before the filter is asked again.
+            for owner in [None, Some(MemberId(2)), Some(MemberId(9))] {
+                for of in [ids(&[]), ids(&[1]), ids(&[0, 1, 2, 7, 9])] {
+                    let both = narrowed(&audience, owner, &players, |player| of.contains(&player));
+                    assert_eq!(own(&both), audience);
+                    for player in players.iter().copied().chain(owner) {
+                        let sees = both.admits(Viewer::Member(player));
+                        let may = audience.admits(Viewer::Member(player));
+                        let in_scope = owner == Some(player) || of.contains(&player);
+                        assert_eq!(sees, may && in_scope, "{player} of {of:?} in {audience:?} of {owner:?}");
+                    }
+                    assert!(both.named() <= audience.named().max(players.len() + 2));
                 }
-                assert!(both.named() <= audience.named().max(players.len() + 1));
             }
         }
         assert!(!is_scoped(&Audience::All) && !is_scoped(&Audience::members(ids(&[1]))));
-        assert!(is_scoped(&narrowed(&Audience::All, &players, |_| true)));
+        let full = ids(&(0..255).collect::<Vec<u32>>());
+        let both = narrowed(&Audience::All, Some(MemberId(300)), &full, |_| true);
+        assert_eq!(both.named(), AUDIENCE_MEMBERS_MAX);
+        assert!(is_scoped(&narrowed(&Audience::All, None, &players, |_| true)));
     }
 }

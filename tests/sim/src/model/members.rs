@@ -104,7 +104,7 @@ impl Model {
     /// [`Divergence`] if the caller is not a host.
     pub fn kicks(&mut self, who: PeerId, member: MemberId, reason: &str) -> Verdict {
         let host = self.seat(who).filter(|(_, member)| *member == MemberId(0));
-        let (room, _) = host.ok_or_else(|| Divergence(format!("{who} is no host and may kick")))?;
+        let (room, _) = host.ok_or_else(|| Divergence::new(format!("{who} is no host and may kick")))?;
         self.room_mut(room).kicks.push((member, reason.to_owned()));
         Ok(())
     }
@@ -160,9 +160,9 @@ impl Model {
                 Ok(())
             }
             HubEvent::TokenReused { member, .. } => {
-                Err(Divergence(format!("{member} is honest, and its token was used twice")))
+                Err(Divergence::new(format!("{member} is honest, and its token was used twice")))
             }
-            HubEvent::Misbehaved { connection, how } => Err(Divergence(format!(
+            HubEvent::Misbehaved { connection, how } => Err(Divergence::new(format!(
                 "{} is honest and was found misbehaving: {how}",
                 peer_of(*connection)
             ))),
@@ -194,7 +194,10 @@ impl Model {
     }
 
     fn open_room(&self, code: RoomCode) -> Result<RoomIndex, Divergence> {
-        self.open.get(&code).copied().ok_or_else(|| Divergence(format!("no open room has the code {code}")))
+        self.open
+            .get(&code)
+            .copied()
+            .ok_or_else(|| Divergence::new(format!("no open room has the code {code}")))
     }
 
     fn joined(&mut self, code: RoomCode, member: MemberId, name: &str, who: PeerId) -> Verdict {
@@ -215,9 +218,11 @@ impl Model {
             Wish::Join { code: wanted } => ensure(*wanted == code && room.lets_in(&options), || {
                 format!("{who} asked for {wanted} and was let into {code}")
             })?,
-            Wish::Resume { .. } => return Err(Divergence(format!("{who} has a seat and is given another"))),
+            Wish::Resume { .. } => {
+                return Err(Divergence::new(format!("{who} has a seat and is given another")));
+            }
             Wish::Match { .. } => {
-                return Err(Divergence(format!("{who} is in a match: this model has none")));
+                return Err(Divergence::new(format!("{who} is in a match: this model has none")));
             }
         }
         ensure(matches!(options.intent, Wish::Host { .. }) == (member == MemberId(0)), || {
@@ -244,7 +249,7 @@ impl Model {
         let room = self.room_mut(index);
         let is_ending = !room.members.contains_key(&MemberId(0));
         let who = room.members.remove(&member);
-        let who = who.ok_or_else(|| Divergence(format!("{member} left {index} and was not there")))?;
+        let who = who.ok_or_else(|| Divergence::new(format!("{member} left {index} and was not there")))?;
         let was_kicked = |of: &str| room.kicks.iter().any(|(whom, reason)| *whom == member && reason == of);
         let is_meant = match reason {
             LeaveReason::Kicked { reason } => was_kicked(reason),

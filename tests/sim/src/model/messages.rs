@@ -134,7 +134,7 @@ impl Model {
     /// # Errors
     /// [`Divergence`] if the game is in no room.
     pub fn sends(&mut self, who: PeerId, message: SentMessage, known: Vec<MemberId>) -> Verdict {
-        let seat = self.seat(who).ok_or_else(|| Divergence(format!("{who} sends and is in no room")))?;
+        let seat = self.seat(who).ok_or_else(|| Divergence::new(format!("{who} sends and is in no room")))?;
         let serial = self.next_serial();
         let outgoing = self.messages.outgoing.entry((who, message.channel.id())).or_default();
         let place = outgoing.len();
@@ -154,16 +154,16 @@ impl Model {
 
     /// Checks a received message.
     pub(super) fn message_came(&mut self, who: PeerId, event: &Event) -> Verdict {
-        let seat = self.seat(who).ok_or_else(|| Divergence(format!("{who} has no seat: {event:?}")))?;
+        let seat = self.seat(who).ok_or_else(|| Divergence::new(format!("{who} has no seat: {event:?}")))?;
         let (from, id, order, content) = match event {
             Event::Message(message) => match &message.value {
                 Value::Bytes(content) => (message.from, None, message.order, content),
-                other => return Err(Divergence(format!("{who} got what nobody sent: {other:?}"))),
+                other => return Err(Divergence::new(format!("{who} got what nobody sent: {other:?}"))),
             },
             Event::Raw { from, channel, order, payload } => (*from, Some(*channel), *order, payload),
-            other => return Err(Divergence(format!("{other:?} is no message"))),
+            other => return Err(Divergence::new(format!("{other:?} is no message"))),
         };
-        let unknown = || Divergence(format!("{who} got what nobody sent, of {} bytes", content.len()));
+        let unknown = || Divergence::new(format!("{who} got what nobody sent, of {} bytes", content.len()));
         let serial = serial_of(content).ok_or_else(unknown)?;
         let at = usize::try_from(serial).map_err(|_| unknown())?;
         let sent = self.messages.sent.get(at).ok_or_else(unknown)?;

@@ -9,13 +9,19 @@
 //! - `messages`: messages of games, on every lane
 //! - `shared`: the state at each sequence, inputs, and player data
 //! - `replayed`: the logs of the rooms
+//!
+//! Two further models are for a world of members who return: `roster` knows whose each id is, and `scopes` what
+//! each member may see of the entities.
 
 mod members;
 pub(crate) mod messages;
 mod replayed;
+pub(crate) mod roster;
+pub(crate) mod scopes;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use crate::peer::PeerId;
 use members::{Peer, Room};
@@ -28,32 +34,8 @@ use std::fmt;
 pub use members::Trouble;
 pub use messages::{Channel, SentMessage};
 pub use shared::Key;
-
-/// A contradiction between the model and the implementation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Divergence(String);
-
-impl Divergence {
-    pub(crate) fn new(what: String) -> Self {
-        Divergence(what)
-    }
-}
-
-impl fmt::Display for Divergence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Divergence {}
-
-/// The model's judgement of what it was given.
-pub type Verdict = Result<(), Divergence>;
-
-/// Objects unless the condition holds.
-fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Verdict {
-    if holds { Ok(()) } else { Err(Divergence(otherwise())) }
-}
+pub(crate) use verdict::ensure;
+pub use verdict::{Divergence, Verdict};
 
 /// Numbers the rooms of a world in the order of their opening: codes and the hub's own numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +99,16 @@ pub struct Counts {
     pub logs: u64,
     /// Of these, logs that had lost their end.
     pub torn: u64,
+    /// Members that came back after their grace as who they were.
+    pub returned: u64,
+    /// Clients with a ticket or a session that were refused, by name.
+    pub returns_refused: u64,
+    /// How often the role of the host went to another member, in worlds of members who return.
+    pub migrations: u64,
+    /// How often a member saw a value, and its scope admitted it.
+    pub in_scope: u64,
+    /// How often what a settled member saw was compared with all that its scope admits.
+    pub scopes: u64,
 }
 
 impl Counts {
@@ -142,6 +134,11 @@ impl Counts {
             settled: self.settled + other.settled,
             logs: self.logs + other.logs,
             torn: self.torn + other.torn,
+            returned: self.returned + other.returned,
+            returns_refused: self.returns_refused + other.returns_refused,
+            migrations: self.migrations + other.migrations,
+            in_scope: self.in_scope + other.in_scope,
+            scopes: self.scopes + other.scopes,
         }
     }
 }
@@ -193,6 +190,6 @@ impl Model {
     }
 
     fn peer_mut(&mut self, who: PeerId) -> Result<&mut Peer, Divergence> {
-        self.peers.get_mut(&who).ok_or_else(|| Divergence(format!("{who} never asked to be let in")))
+        self.peers.get_mut(&who).ok_or_else(|| Divergence::new(format!("{who} never asked to be let in")))
     }
 }

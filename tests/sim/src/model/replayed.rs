@@ -43,7 +43,7 @@ impl Model {
             (Err(LogError::NotALog | LogError::Malformed { entry: 0, .. }), None) => return Ok(()),
             (other, _) => {
                 let error = other.err();
-                return Err(Divergence(format!(
+                return Err(Divergence::new(format!(
                     "the log of {index} begins with {error:?}: {entries:?} whole"
                 )));
             }
@@ -57,7 +57,7 @@ impl Model {
                     step.outputs.into_iter().try_for_each(|output| said.hear(output))?;
                 }
                 Err(LogError::Malformed { entry, .. }) => torn_at = Some(entry),
-                Err(error) => return Err(Divergence(format!("the log of {index}: {error}"))),
+                Err(error) => return Err(Divergence::new(format!("the log of {index}: {error}"))),
             }
         }
         ensure(good == whole && torn_at == (!is_clean).then_some(whole), || {
@@ -113,7 +113,7 @@ impl Said {
                 }
             }
             channel::MESSAGE_ORDERED => {
-                let unreadable = || Divergence("a log has a message that cannot be read".to_owned());
+                let unreadable = || Divergence::new("a log has a message that cannot be read".to_owned());
                 let downward = Downward::decode(payload).map_err(|_| unreadable())?;
                 let serial = serial_in(channel, downward.payload).ok_or_else(unreadable)?;
                 to.iter().for_each(|member| self.messages.entry(*member).or_default().push(serial));
@@ -124,7 +124,7 @@ impl Said {
     }
 
     fn news(&mut self, payload: Bytes) -> Result<Option<News>, Divergence> {
-        let control = ToMember::decode(payload).map_err(|error| Divergence(error.to_string()))?;
+        let control = ToMember::decode(payload).map_err(|error| Divergence::new(error.to_string()))?;
         Ok(match control {
             Some(ToMember::Joined(info)) => {
                 self.names.insert(info.id, info.name.clone());

@@ -85,7 +85,8 @@ pub(super) struct PlayerDatas {
 
 fn host_of(model: &Model, who: PeerId) -> Result<RoomIndex, Divergence> {
     let seat = model.seat(who).filter(|(_, member)| *member == MemberId(0));
-    seat.map(|(room, _)| room).ok_or_else(|| Divergence(format!("{who} is no host and does what hosts do")))
+    seat.map(|(room, _)| room)
+        .ok_or_else(|| Divergence::new(format!("{who} is no host and does what hosts do")))
 }
 
 /// State.
@@ -101,7 +102,7 @@ impl Model {
         match key {
             Key::Gone(key) => drop(state.keys.remove(key.as_str())),
             Key::Set(key, value, audience) => {
-                let encoded = value.encode(usize::MAX).map_err(|error| Divergence(error.to_string()))?;
+                let encoded = value.encode(usize::MAX).map_err(|error| Divergence::new(error.to_string()))?;
                 state.keys.insert(key.into(), Rc::new(Kept { encoded, audience }));
             }
         }
@@ -133,8 +134,9 @@ impl Model {
     }
 
     pub(super) fn update_came(&mut self, who: PeerId, update: &StateUpdate) -> Verdict {
-        let seat =
-            self.seat(who).ok_or_else(|| Divergence(format!("{who} has no seat and is told of state")))?;
+        let seat = self
+            .seat(who)
+            .ok_or_else(|| Divergence::new(format!("{who} has no seat and is told of state")))?;
         let room = self.room(seat.0);
         ensure(room.state.history.contains_key(&update.sequence), || {
             format!(
@@ -226,7 +228,8 @@ impl Model {
     /// # Errors
     /// [`Divergence`] if it is in no room.
     pub fn puts_in(&mut self, who: PeerId, tick: Tick) -> Verdict {
-        let seat = self.seat(who).ok_or_else(|| Divergence(format!("{who} puts in and is in no room")))?;
+        let seat =
+            self.seat(who).ok_or_else(|| Divergence::new(format!("{who} puts in and is in no room")))?;
         self.room_mut(seat.0).inputs.sent.entry(seat.1).or_default().push(tick);
         Ok(())
     }
@@ -243,8 +246,8 @@ impl Model {
         let sent = inputs.sent.get(&member).map(Vec::as_slice).unwrap_or_default();
         let at = usize::try_from(serial).unwrap_or(usize::MAX);
         let tick = sent.get(at).copied();
-        let tick =
-            tick.ok_or_else(|| Divergence(format!("{who} reads input {serial} of {member}, never sent")))?;
+        let tick = tick
+            .ok_or_else(|| Divergence::new(format!("{who} reads input {serial} of {member}, never sent")))?;
         let newest = inputs.read.insert(member, at);
         inputs.used.insert((member, tick.0));
         ensure(newest.is_none_or(|newest| newest <= at), || {
@@ -262,14 +265,15 @@ impl Model {
     /// # Errors
     /// [`Divergence`] if the member does not see it.
     pub fn makes_action(&mut self, who: PeerId, before: u32, after: Option<u32>) -> Verdict {
-        let seat = self.seat(who).ok_or_else(|| Divergence(format!("{who} acts and is in no room")))?;
+        let seat = self.seat(who).ok_or_else(|| Divergence::new(format!("{who} acts and is in no room")))?;
         self.room_mut(seat.0).ships.made.entry(seat.1).or_default().0 += 1;
         self.counts.actions += 1;
         ensure(after == Some(before + 1), || format!("{who} acts and sees {after:?} after {before}"))
     }
 
     pub(super) fn action_refused(&mut self, who: PeerId) -> Verdict {
-        let seat = self.seat(who).ok_or_else(|| Divergence(format!("{who} is refused and is in no room")))?;
+        let seat =
+            self.seat(who).ok_or_else(|| Divergence::new(format!("{who} is refused and is in no room")))?;
         let (made, refused) = self.room_mut(seat.0).ships.made.entry(seat.1).or_default();
         *refused += 1;
         let (made, refused) = (*made, *refused);
@@ -315,7 +319,8 @@ impl Model {
     /// # Errors
     /// [`Divergence`] if it is in no room.
     pub fn sets_data(&mut self, who: PeerId, member: MemberId, key: &str) -> Verdict {
-        let seat = self.seat(who).ok_or_else(|| Divergence(format!("{who} sets data and is in no room")))?;
+        let seat =
+            self.seat(who).ok_or_else(|| Divergence::new(format!("{who} sets data and is in no room")))?;
         self.room_mut(seat.0).datas.set.push((who, member, key.to_owned()));
         Ok(())
     }
@@ -339,13 +344,16 @@ impl Model {
         key: &str,
         value: &Value,
     ) -> Verdict {
-        let seat = self.seat(who).ok_or_else(|| Divergence(format!("{who} has no seat and sees data")))?;
+        let seat =
+            self.seat(who).ok_or_else(|| Divergence::new(format!("{who} has no seat and sees data")))?;
         let datas = &mut self.room_mut(seat.0).datas;
         let at = if let Value::Int(at) = value { usize::try_from(*at).ok() } else { None };
         let found = at.and_then(|at| Some((at, datas.set.get(at)?)));
         let found = found.filter(|(_, (_, of, name))| *of == member && name == key);
         let Some((at, (by, ..))) = found else {
-            return Err(Divergence(format!("{who} sees {key:?} of {member} as {value:?}, which nobody set")));
+            return Err(Divergence::new(format!(
+                "{who} sees {key:?} of {member} as {value:?}, which nobody set"
+            )));
         };
         let newest = datas.seen.insert((who, member, key.to_owned(), *by), at);
         ensure(newest.is_none_or(|newest| newest < at), || {

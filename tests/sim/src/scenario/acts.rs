@@ -1,8 +1,9 @@
 //! The random actions of a storm.
 
 use super::play::publish;
+use super::report::{is_usual, refused};
 use super::ships::with_ships;
-use super::{MEMBERS_MAX, Opened, ROOMS_MAX, World, is_usual, refused};
+use super::{MEMBERS_MAX, Opened, ROOMS_MAX, World};
 use crate::link::Link;
 use crate::model::messages::{KIND, LETTER_BYTES_MIN, content};
 use crate::model::{Channel, SentMessage, Trouble, Verdict};

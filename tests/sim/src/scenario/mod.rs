@@ -5,44 +5,43 @@
 //! A scenario has two parts. In the *storm*, which takes one to four seconds, anything happens at any time.
 //! Then it *settles*: links heal, stalled clients go on, and silent ones time out. In the end every remaining
 //! member must have everything that it should, and the log of every room must replay.
+//!
+//! Some seeds give a world of [members who return](returns) instead.
 
 mod acts;
 mod play;
+mod report;
+pub mod returns;
 mod ships;
 
 use crate::link::Link;
-use crate::model::{Counts, Divergence, Model, Verdict};
+use crate::model::{Model, Verdict};
 use crate::peer::PeerId;
 use crate::sim::Sim;
 use acts::Client;
-use parlor_client_core::{RoomCore, RoomError, TransportPath};
+use parlor_client_core::TransportPath;
 use parlor_impair::Rng;
-use parlor_proto::{ApiMisuse, Instant, LinkKind, MemberId, RoomCode, limits};
+use parlor_proto::{Instant, LinkKind, MemberId, RoomCode, limits};
+use report::{EXCERPT_LINES, Objection};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
+
+pub use report::Outcome;
 
 /// Rooms in one world at most, which bounds the cost of a seed.
 const ROOMS_MAX: usize = 3;
 /// Members in one room at most.
 const MEMBERS_MAX: u64 = 8;
-/// Lines of the transcript printed with a divergence.
-const EXCERPT_LINES: usize = 80;
-
-/// The result of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// A hash of the whole run: equal for the same seed.
-    pub trace_hash: u64,
-    /// Counts of what was checked.
-    pub counts: Counts,
-}
 
 /// Runs the scenario of a seed.
 ///
 /// # Panics
 /// If the world diverges from its model: with the seed, the divergence, and the end of the transcript.
 pub fn run(seed: u64) -> Outcome {
+    if returns::is_one(seed) {
+        return returns::run(seed);
+    }
     let mut world = World::new(seed);
     let verdict = world.storm().and_then(|()| world.settle());
     if let Err(divergence) = verdict {
@@ -54,8 +53,6 @@ pub fn run(seed: u64) -> Outcome {
 
 /// Games also report to the model, from within their steps.
 type SharedModel = Rc<RefCell<Model>>;
-/// The first objection in a game's step, checked after time has passed.
-type Objection = Rc<RefCell<Verdict>>;
 
 /// How long seats are kept, in worlds that keep them: longer than any cut, and short enough to wait for.
 const GRACE: Duration = Duration::from_secs(3);
@@ -222,27 +219,4 @@ impl World {
         let link: Link = self.sim.link(peer).healed();
         self.sim.relink(peer, link);
     }
-}
-
-/// Keeps the first objection.
-fn object(objection: &Objection, verdict: Verdict) {
-    let mut first = objection.borrow_mut();
-    if first.is_ok() {
-        *first = verdict;
-    }
-}
-
-/// Whether a correct game may get this error: its connection is slow, a member has just left, the session is over
-/// and the game has not read that yet, or it watches only.
-fn is_usual(room: &RoomCore, error: &RoomError) -> bool {
-    match error {
-        RoomError::Full | RoomError::Misuse(ApiMisuse::NoSuchPlayer(_) | ApiMisuse::Closed(_)) => true,
-        RoomError::Misuse(ApiMisuse::Spectator { .. }) => room.is_spectator(),
-        _ => false,
-    }
-}
-
-/// The divergence for an error that the model does not expect.
-fn refused(who: PeerId, what: &str, error: &dyn std::error::Error) -> Divergence {
-    Divergence::new(format!("{who} may {what} and is refused: {error}"))
 }

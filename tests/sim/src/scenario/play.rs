@@ -1,7 +1,8 @@
 //! What games do in each of their steps, and report to the model.
 
+use super::report::{Objection, is_usual, object, refused};
 use super::ships::{count, keep_ships};
-use super::{Objection, SharedModel, World, is_usual, object, refused};
+use super::{SharedModel, World};
 use crate::model::{Key, Model, Verdict};
 use crate::peer::PeerId;
 use parlor_client_core::{RoomCore, RoomError};

@@ -1,6 +1,6 @@
 //! Predicted actions in worlds that have them: each guest has a ship, and counts with it.
 
-use super::{is_usual, refused};
+use super::report::{is_usual, refused};
 use crate::model::{Model, Verdict};
 use crate::peer::PeerId;
 use parlor_client_core::{Acting, Action, ActionError, Options, RoomCore, RoomError};
