@@ -71,7 +71,7 @@ impl Dialer {
         let (tls, refusal) = trust.quic_config(ALPN_PARLOR)?;
         let crypto = QuicClientConfig::try_from(tls).expect("TLS 1.3 with ring has what QUIC needs");
         let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(transport_config());
+        config.transport_config(transport_config(0));
         let socket = self.socket(addr.is_ipv6()).map_err(|error| ConnectError::from_io(addr, &error))?;
         let connecting =
             socket.endpoint.connect_with(config, addr, server_name).map_err(|error| match error {
