@@ -76,6 +76,16 @@ impl Host {
         }
     }
 
+    /// Returns the next event; every client is accepted, and its session is the caller's to decide about.
+    pub(crate) async fn asked(&mut self) -> Event {
+        loop {
+            match self.event().await {
+                Event::Incoming(incoming) => self.let_in(incoming),
+                event => return event,
+            }
+        }
+    }
+
     fn let_in(&mut self, incoming: Incoming) {
         // A client that violates the protocol at once causes no further event.
         let _ = self.engine.accept(incoming, self.handshake_time, Instant::now());

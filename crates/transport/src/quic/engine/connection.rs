@@ -461,9 +461,9 @@ impl Connection {
         let data = self.library.crypto_session().handshake_data();
         let alpn = data.and_then(|data| data.downcast::<HandshakeData>().ok()).and_then(|data| data.protocol);
         if alpn.as_deref() == Some(ALPN_HTTP3) {
-            match Web::begin(&mut self.library) {
-                Ok(web) => self.web = Some(Box::new(web)),
-                Err(violation) => self.reject(violation, now, events),
+            let begun = self.web.insert(Box::default()).begin(&mut self.library);
+            if let Err(violation) = begun {
+                self.reject(violation, now, events);
             }
         } else if alpn.as_deref() != Some(ALPN_PARLOR) {
             let detail = "no protocol was negotiated";

@@ -62,13 +62,12 @@ pub(super) enum Came {
 
 impl Web {
     /// Begins with SETTINGS.
-    pub(super) fn begin(connection: &mut Connection) -> Result<Self, Violation> {
+    pub(super) fn begin(&mut self, connection: &mut Connection) -> Result<(), Violation> {
         connection.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(STREAMS_MAX + OWN_STREAMS));
-        let mut web = Web::default();
         let stream = connection.streams().open(Dir::Uni).ok_or(Violation::NoStreams)?;
-        web.unwritten.push_back(Piece { stream, bytes: webtransport::greeting().into(), is_last: false });
-        web.write(connection);
-        Ok(web)
+        self.say(stream, webtransport::greeting(), false);
+        self.write(connection);
+        Ok(())
     }
 
     /// Reads all streams but those of the link.

@@ -95,7 +95,7 @@ fn what_this_end_says_are_these_bytes() {
                     6b61d000000000000000 6b64d000000000000000 6b65d000000000000000";
     assert_eq!(HEXLOWER.encode(&greeting()), format!("00043f{settings}").replace(' ', ""));
     let draft = "2715 7365632d776562747261 6e73706f72742d6874747033 2d6472616674 07 64726166743032";
-    assert_eq!(HEXLOWER.encode(&answer(200)), format!("012d 0000 5f0903 323030 {draft}").replace(' ', ""));
+    assert_eq!(HEXLOWER.encode(&answer(200)), format!("012e 0000 5f0903 323030 {draft}").replace(' ', ""));
     assert_eq!(HEXLOWER.encode(&close(5, "bye")), "000a684307000000056279 65".replace(' ', ""));
 }
 
