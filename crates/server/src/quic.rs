@@ -3,8 +3,8 @@
 
 use crate::access::Access;
 use crate::connection_limit::{ConnectionLimit, Permit};
-use crate::http::{Asker, Facts, Stranger};
 use crate::handshakes::Verdict;
+use crate::http::{Asker, Facts, Stranger};
 use crate::shard::Numbers;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -78,7 +78,17 @@ impl Quic {
         facts: Arc<Facts>,
     ) -> Self {
         let engine_connections = FxHashMap::default();
-        Quic { engine, limit, access, numbers, handshake_time, facts, engine_connections, links: 0, refused: 0 }
+        Quic {
+            engine,
+            limit,
+            access,
+            numbers,
+            handshake_time,
+            facts,
+            engine_connections,
+            links: 0,
+            refused: 0,
+        }
     }
 
     /// See [`Engine::ready`].

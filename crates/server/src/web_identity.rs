@@ -115,7 +115,9 @@ impl Turns {
         let next = match Turns::begin(self.folder.clone(), self.tls.clone(), self.hashes.clone(), now_s) {
             Ok(next) => Ok(next.pair),
             Err(why) => {
-                tracing::warn!("the certificate for browsers is not stored, so a restart makes another: {why}");
+                tracing::warn!(
+                    "the certificate for browsers is not stored, so a restart makes another: {why}"
+                );
                 Pair::after(None, now_s)
             }
         };

@@ -237,7 +237,17 @@ fn facts(
     let metrics = Arc::new(Metrics::new(config.apps.as_deref()));
     let is_draining = AtomicBool::new(false);
     let strangers = Mutex::default();
-    Ok(Facts { port, public_port, fingerprint, web_hashes, addresses, is_draining, pages, strangers, metrics })
+    Ok(Facts {
+        port,
+        public_port,
+        fingerprint,
+        web_hashes,
+        addresses,
+        is_draining,
+        pages,
+        strangers,
+        metrics,
+    })
 }
 
 /// The web pages that may send requests.

@@ -189,10 +189,7 @@ async fn threat_07_a_broken_http3_ends_the_connection_and_no_other() {
             let _stream = h3::stream(&connection, bytes).await;
             assert_refused(&mut host, &connection, fault).await;
         }
-        for (bytes, fault) in [
-            (CONTROL, Fault::SecondStream),
-            (&[0x40, 0x54, 4][..], Fault::OtherSession),
-        ] {
+        for (bytes, fault) in [(CONTROL, Fault::SecondStream), (&[0x40, 0x54, 4][..], Fault::OtherSession)] {
             let (session, _) = h3::session(&mut host).await;
             let _stream = h3::stream(&session.connection, bytes).await;
             assert_violated(&mut host, &session.connection, fault).await;
@@ -272,7 +269,8 @@ async fn a_client_that_lacks_what_a_session_needs_is_refused() {
         let connection = h3::connect(&mut host, transport).await;
         let Event::Failed { error, .. } = host.told().await else { panic!("it does not get in") };
         assert!(matches!(error, HandshakeError::NotParlor { violation: Violation::NoStreams, .. }));
-        assert_closed(&mut host, &connection, GENERAL_PROTOCOL_ERROR, &Violation::NoStreams.to_string()).await;
+        assert_closed(&mut host, &connection, GENERAL_PROTOCOL_ERROR, &Violation::NoStreams.to_string())
+            .await;
 
         let mut transport = TransportConfig::default();
         transport.datagram_receive_buffer_size(None);

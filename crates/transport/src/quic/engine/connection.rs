@@ -233,7 +233,8 @@ impl Connection {
     /// Reads what is HTTP/3's, and gives the link its streams.
     fn read_web(&mut self, now: Instant, events: &mut Events) -> Result<(), Violation> {
         let is_open = matches!(self.phase, Phase::Open);
-        let Some(web) = self.web.as_mut().filter(|_| is_open || matches!(self.phase, Phase::Handshaking { .. }))
+        let Some(web) =
+            self.web.as_mut().filter(|_| is_open || matches!(self.phase, Phase::Handshaking { .. }))
         else {
             return Ok(());
         };

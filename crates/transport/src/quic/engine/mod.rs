@@ -28,8 +28,8 @@ mod timers;
 mod web;
 
 use super::congestion::bytes_per_second;
-use super::webtransport::Request;
 use super::handshake::{HandshakeError, HandshakeLimits, ListenError, ListenerStats, server_config};
+use super::webtransport::Request;
 use crate::closed::{CloseCode, LinkClosed};
 use crate::impaired::Conditions;
 use crate::outbox::{LinkStats, SendError, check_size};

@@ -94,8 +94,7 @@ impl Outbound {
     /// Sends within a WebTransport session from now on.
     pub(super) fn enter(&mut self, (stream, datagram): (Vec<u8>, Vec<u8>), limits: Limits) {
         let (stream_prefix, datagram_prefix) = (stream.into(), datagram.into());
-        let session =
-            Session { stream_prefix, datagram_prefix, limits, sent_bytes: 0, sent_streams: 0 };
+        let session = Session { stream_prefix, datagram_prefix, limits, sent_bytes: 0, sent_streams: 0 };
         self.session = Some(Box::new(session));
     }
 
@@ -259,7 +258,9 @@ impl Streams {
 impl Session {
     /// Opens a stream of a session, if its limits allow.
     fn open(session: &mut Option<&mut Self>, connection: &mut Connection) -> Option<(StreamId, Bytes)> {
-        let Some(session) = session else { return Some((connection.streams().open(Dir::Uni)?, Bytes::new())) };
+        let Some(session) = session else {
+            return Some((connection.streams().open(Dir::Uni)?, Bytes::new()));
+        };
         if session.sent_streams >= session.limits.streams {
             return None;
         }

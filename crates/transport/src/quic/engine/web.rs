@@ -85,7 +85,9 @@ impl Web {
         }
         for id in &self.qpack {
             let http3 = &mut self.http3;
-            let end = read(connection, *id, READ_BYTES, |bytes| Ok(http3.pass_over(bytes.len()).map(|()| true)?))?;
+            let end = read(connection, *id, READ_BYTES, |bytes| {
+                Ok(http3.pass_over(bytes.len()).map(|()| true)?)
+            })?;
             if matches!(end, Read::Ended) {
                 return Err(webtransport::Fault::StreamEnded.into());
             }

@@ -57,8 +57,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Request>, Fault> {
         && is(&fields.scheme, "https")
         && (is(&fields.protocol, "webtransport") || is(&fields.protocol, "webtransport-h3"))
         && is(&fields.path, PATH);
-    Ok(is_session
-        .then(|| Request { authority: fields.authority.unwrap_or_default(), origin: fields.origin }))
+    Ok(is_session.then(|| Request { authority: fields.authority.unwrap_or_default(), origin: fields.origin }))
 }
 
 /// An answer: a HEADERS frame with a status. Draft 2 wants to be named; the others pass that over.
@@ -153,8 +152,8 @@ fn known(place: u64) -> Result<(Name, Option<Vec<u8>>), Fault> {
         22 => (Name::Scheme, "http"),
         23 => (Name::Scheme, "https"),
         90 => (Name::Origin, ""),
-        0..STATIC_ENTRIES => (Name::Other, ""),
-        _ => return Err(Fault::Compression),
+        STATIC_ENTRIES.. => return Err(Fault::Compression),
+        _ => (Name::Other, ""),
     };
     Ok((name, Some(value.as_bytes().to_vec())))
 }

@@ -233,7 +233,10 @@ impl Http3 {
                 Part::Body { bytes, .. } => self.pass_over(bytes.len())?,
                 Part::End { kind: FRAME_SETTINGS } => {
                     self.limits = Some(settings(&core::mem::take(&mut control.kept))?);
-                    self.announce();
+                    if let Some(mut asking) = self.request.take() {
+                        self.announce(&mut asking);
+                        self.request = Some(asking);
+                    }
                 }
                 Part::End { .. } => {}
             }
@@ -274,7 +277,6 @@ impl Http3 {
             self.pass_over(bytes.len())?;
         }
         self.request = Some(asking);
-        self.announce();
         Ok(())
     }
 
@@ -283,7 +285,11 @@ impl Http3 {
         match part {
             Part::Begin { kind: BIDIRECTIONAL, .. } => Err(Fault::Bidirectional),
             Part::Begin { kind: FRAME_HEADERS, length } if is_head => {
-                if length > HEADERS_BYTES_MAX as u64 { Err(Fault::TooLarge) } else { Ok(()) }
+                if length > HEADERS_BYTES_MAX as u64 {
+                    Err(Fault::TooLarge)
+                } else {
+                    Ok(())
+                }
             }
             // A session has no trailers.
             Part::Begin { kind: FRAME_HEADERS, .. } => Err(Fault::Frame),
@@ -300,7 +306,10 @@ impl Http3 {
             Part::Body { bytes, .. } => self.pass_over(bytes.len()),
             Part::End { kind: FRAME_HEADERS } => {
                 match fields::read(&core::mem::take(&mut asking.kept))? {
-                    Some(request) => (asking.stage, asking.request) = (Stage::Asked, Some(request)),
+                    Some(request) => {
+                        (asking.stage, asking.request) = (Stage::Asked, Some(request));
+                        self.announce(asking);
+                    }
                     None => {
                         asking.stage = Stage::Over;
                         self.events.push_back(Happened::Refused(STATUS_NOT_FOUND));
@@ -314,8 +323,11 @@ impl Http3 {
 
     fn capsules(&mut self, asking: &mut Asking, mut bytes: &[u8]) -> Result<(), Fault> {
         // Without SETTINGS there are no limits yet to raise.
-        let mut limits = self.limits.unwrap_or(Limits::NONE);
-        while let Some(said) = asking.capsules.read(&mut bytes, &mut limits)? {
+        let mut none = Limits::NONE;
+        while let Some(said) = {
+            let limits = self.limits.as_mut().unwrap_or(&mut none);
+            asking.capsules.read(&mut bytes, limits)?
+        } {
             match said {
                 Said::PassedOver(bytes) => self.pass_over(bytes)?,
                 Said::Close { code, reason } => {
@@ -324,9 +336,6 @@ impl Http3 {
                     break;
                 }
             }
-        }
-        if let Some(current) = &mut self.limits {
-            *current = limits;
         }
         Ok(())
     }
@@ -355,9 +364,9 @@ impl Http3 {
     }
 
     /// Reports a request once SETTINGS are there too: they have the limits of what may be sent.
-    fn announce(&mut self) {
+    fn announce(&mut self, asking: &mut Asking) {
         if self.limits.is_some()
-            && let Some(request) = self.request.as_mut().and_then(|asking| asking.request.take())
+            && let Some(request) = asking.request.take()
         {
             self.events.push_back(Happened::Asked(request));
         }

@@ -99,7 +99,6 @@ fn what_this_end_says_are_these_bytes() {
     assert_eq!(HEXLOWER.encode(&close(5, "bye")), "000a684307000000056279 65".replace(' ', ""));
 }
 
-
 #[test]
 fn a_request_is_asked_once_settings_and_headers_are_there_in_any_cut_and_order() {
     let (control, connect) = (settings(&[(0x33, 1), (GREASE, 5)]), connect());
@@ -355,7 +354,7 @@ fn coded_strings_are_read_as_the_standard_writes_them() {
     let get = hex("0000cf508cf1e3c2e5f23a6ba0ab90f4ff");
     assert_eq!(read_fields(&get), Ok(None));
     let coded = |name: &str, code: &str| {
-        let own = hex(&format!("{name}{:02x}{code}", 0x80 | code.len() / 2));
+        let own = hex(&format!("{name}{:02x}{code}", 0x80 | (code.len() / 2)));
         read_fields(&[section(&CONNECT), own].concat())
     };
     // `origin` is there already, so a second one is a fault; another name is passed over.
