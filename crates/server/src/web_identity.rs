@@ -40,10 +40,10 @@ pub(crate) struct WebIdentity {
 }
 
 /// Both certificates.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pair {
-    current: Identity,
-    next: Identity,
+    current: Arc<Identity>,
+    next: Arc<Identity>,
 }
 
 /// The certificates and where they are.
@@ -90,19 +90,11 @@ impl Turns {
         now_s: u64,
     ) -> Result<Self, IdentitySourceError> {
         let kept = folder.as_deref().map(Pair::load).transpose()?.flatten();
-        let pair = match kept {
-            Some(pair) if pair.is_for(now_s) => pair,
-            kept => {
-                let pair = Pair::after(kept, now_s)?;
-                if let Some(folder) = &folder {
-                    let path = folder.join(WEB_FILE);
-                    let kept = pair.keep(folder);
-                    kept.map_err(|error| IdentitySourceError::Unwritable { path, error })?;
-                }
-                pair
-            }
-        };
+        let (pair, is_new) = Pair::for_now(kept, now_s)?;
         let turns = Turns { folder, pair, tls, hashes };
+        if is_new {
+            turns.keep()?;
+        }
         turns.show();
         Ok(turns)
     }
@@ -112,24 +104,25 @@ impl Turns {
         if self.pair.is_for(now_s) {
             return;
         }
-        let next = match Turns::begin(self.folder.clone(), self.tls.clone(), self.hashes.clone(), now_s) {
-            Ok(next) => Ok(next.pair),
-            Err(why) => {
-                tracing::warn!(
-                    "the certificate for browsers is not stored, so a restart makes another: {why}"
-                );
-                Pair::after(None, now_s)
-            }
+        // Another server may have the same folder, and may have been first.
+        let kept = self.folder.as_deref().map_or(Ok(None), Pair::load).unwrap_or(None);
+        let (pair, is_new) = match Pair::for_now(kept.or_else(|| Some(self.pair.clone())), now_s) {
+            Ok(pair) => pair,
+            Err(why) => return tracing::error!("browsers have no certificate that they accept: {why}"),
         };
-        match next {
-            Ok(pair) => {
-                self.pair = pair;
-                self.show();
-                let current = self.pair.current.fingerprint();
-                tracing::info!(%current, "the certificate for browsers was replaced: new connections get it");
-            }
-            Err(why) => tracing::error!("browsers have no certificate that they accept: {why}"),
+        self.pair = pair;
+        self.show();
+        let current = self.pair.current.fingerprint();
+        tracing::info!(%current, "the certificate for browsers was replaced: new connections get it");
+        if is_new && let Err(why) = self.keep() {
+            tracing::warn!("the certificate for browsers is not stored, so a restart makes another: {why}");
         }
+    }
+
+    fn keep(&self) -> Result<(), IdentitySourceError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let unwritable = |error| IdentitySourceError::Unwritable { path: folder.join(WEB_FILE), error };
+        self.pair.keep(folder).map_err(unwritable)
     }
 
     fn show(&self) {
@@ -139,19 +132,24 @@ impl Turns {
 }
 
 impl Pair {
-    /// The pair to use after `before`: its next certificate becomes the current one if its time has come.
-    fn after(before: Option<Pair>, now_s: u64) -> Result<Pair, IdentitySourceError> {
-        let current = match before.map(|before| before.next) {
+    /// The pair to use now, and whether it is another than `before`: the next certificate becomes the current one
+    /// if its time has come.
+    fn for_now(before: Option<Pair>, now_s: u64) -> Result<(Pair, bool), IdentitySourceError> {
+        let next = match before {
+            Some(before) if before.is_for(now_s) => return Ok((before, false)),
+            before => before.map(|before| before.next),
+        };
+        let current = match next {
             Some(next) if is_used(&next, now_s) => next,
             _ => make(now_s)?,
         };
         let next = make(current.web_begin_s().unwrap_or(now_s) + USED_S)?;
-        Ok(Pair { current, next })
+        Ok((Pair { current, next }, true))
     }
 
     /// Whether the current certificate is to be used now, and the next one after it.
     fn is_for(&self, now_s: u64) -> bool {
-        let [current_s, next_s] = [&self.current, &self.next].map(Identity::web_begin_s);
+        let [current_s, next_s] = [&self.current, &self.next].map(|identity| identity.web_begin_s());
         is_used(&self.current, now_s) && next_s == current_s.map(|current_s| current_s + USED_S)
     }
 
@@ -167,15 +165,15 @@ impl Pair {
     }
 }
 
-fn make(begin_s: u64) -> Result<Identity, IdentitySourceError> {
-    Identity::generate_web(&NAMES, begin_s).map_err(IdentitySourceError::NotMade)
+fn make(begin_s: u64) -> Result<Arc<Identity>, IdentitySourceError> {
+    Identity::generate_web(&NAMES, begin_s).map(Arc::new).map_err(IdentitySourceError::NotMade)
 }
 
 fn is_used(identity: &Identity, now_s: u64) -> bool {
     identity.web_begin_s().is_some_and(|begin_s| (begin_s..begin_s + USED_S).contains(&now_s))
 }
 
-fn load(path: &Path) -> Result<Option<Identity>, IdentitySourceError> {
+fn load(path: &Path) -> Result<Option<Arc<Identity>>, IdentitySourceError> {
     if !path.exists() {
         return Ok(None);
     }
@@ -184,7 +182,7 @@ fn load(path: &Path) -> Result<Option<Identity>, IdentitySourceError> {
             tracing::warn!(%error, "another certificate for browsers is made");
             Ok(None)
         }
-        loaded => loaded.map(Some),
+        loaded => loaded.map(|identity| Some(Arc::new(identity))),
     }
 }
 

@@ -125,6 +125,26 @@ async fn each_end_hears_the_others_code_and_reason() {
     .await;
 }
 
+/// When the whole port closes, pages have their codes, those of a link that was closed before too.
+#[tokio::test]
+async fn a_closed_engine_tells_each_session_its_code() {
+    within(async {
+        let mut host = Host::start();
+        let (mut parted, id) = h3::session(&mut host).await;
+        let (mut open, _) = h3::session(&mut host).await;
+        // What waits for its acknowledgement keeps the first one from being closed at once.
+        host.engine.part(id, [packet(Carrier::Stream, "bye")], CloseCode::DONE, "left", Instant::now());
+        host.engine.close(CloseCode::GOING_AWAY, "back in a minute", Instant::now());
+        let capsule = host.serve_while(parted.answers.read_to_end(1_000)).await.unwrap();
+        assert_eq!(capsule, close(0, "left"));
+        let capsule = host.serve_while(open.answers.read_to_end(1_000)).await.unwrap();
+        assert_eq!(capsule, close(1, "back in a minute"));
+        host.engine.wind_up().await;
+        assert_eq!(host.engine.connections(), 0);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_session_that_is_cut_is_reset_and_one_that_ends_is_done() {
     within(async {

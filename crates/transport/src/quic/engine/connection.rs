@@ -190,6 +190,10 @@ impl Connection {
                 self.end_session(why, (code, reason), now, events);
             }
             Phase::Parting(parting) if parting.is_session_closed => {}
+            Phase::Parting(parting) if self.web.is_some() => {
+                let (why, code, reason) = (parting.why.clone(), parting.code, parting.reason.clone());
+                self.close_session(why, code, reason, now);
+            }
             Phase::Parting(parting) => self.end(parting.why.clone(), (code, reason), now, events),
             Phase::Over(end) => self.end((**end).clone(), (code, reason), now, events),
         }
