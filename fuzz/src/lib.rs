@@ -1,4 +1,4 @@
-//! What the fuzz targets do. `crates/proto/tests/corpus.rs` and `crates/sync/tests/corpus.rs` run the same over the kept
+//! What the fuzz targets do. `tests/corpus.rs` of the crates proto, sync and transport run the same over the kept
 //! corpus on a stable compiler.
 //!
 //! ```sh
@@ -8,3 +8,4 @@
 
 pub mod sync_targets;
 pub mod targets;
+pub mod web_targets;

@@ -7,6 +7,7 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
 
+mod browser;
 mod excerpt;
 mod guards;
 mod nat;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{nat, peers, wasm};
+use crate::{browser, nat, peers, wasm};
 
 /// How many random cases a run tries. The tests have small defaults of their own.
 struct Chance {
@@ -137,6 +137,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         "the guide's first program and the examples are built outside of the repository as a user's game, and played",
         plan_examples,
     ));
+    steps.push(long("browser", "pages in a real Chromium, against the server", browser::plan));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
     steps.push(long(
         "store",
@@ -282,7 +283,7 @@ fn plan_soak(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::Run(vec![build, soak]))
 }
 
-fn or_from_environment(name: &str, default: &str) -> String {
+pub(crate) fn or_from_environment(name: &str, default: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| default.to_owned())
 }
 

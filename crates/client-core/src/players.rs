@@ -64,6 +64,8 @@ impl Transport {
             Transport::Relay(LinkKind::Quic) => "relay_quic",
             Transport::Relay(LinkKind::WebSocket) => "relay_websocket",
             Transport::Relay(LinkKind::Memory) => "relay_memory",
+            Transport::Relay(LinkKind::WebTransport) => "relay_webtransport",
+            Transport::Relay(LinkKind::Unknown(_)) => "relay_unknown",
         }
     }
 }

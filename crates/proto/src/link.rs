@@ -1,6 +1,5 @@
 //! What a session knows about the connection that carries it.
 
-use crate::wire::cursor::ReadError;
 use bytes::Bytes;
 
 /// The transport of a connection.
@@ -12,15 +11,20 @@ pub enum LinkKind {
     WebSocket,
     /// Two ends in one process: a reliable stream without loss or latency.
     Memory,
+    /// WebTransport, from a browser: datagrams, and independent streams.
+    WebTransport,
+    /// A kind of a later version, of another member. No end of this version has it.
+    Unknown(u8),
 }
 
 impl LinkKind {
-    /// All kinds.
-    pub const ALL: [LinkKind; 3] = [LinkKind::Quic, LinkKind::WebSocket, LinkKind::Memory];
+    /// All kinds of this version.
+    pub const ALL: [LinkKind; 4] =
+        [LinkKind::Quic, LinkKind::WebSocket, LinkKind::Memory, LinkKind::WebTransport];
 
     /// Whether the link has datagrams: packets that may be lost and do not block others.
     pub const fn has_datagrams(self) -> bool {
-        matches!(self, LinkKind::Quic)
+        matches!(self, LinkKind::Quic | LinkKind::WebTransport)
     }
 
     /// Its number on the wire.
@@ -29,19 +33,19 @@ impl LinkKind {
             LinkKind::Quic => 0,
             LinkKind::WebSocket => 1,
             LinkKind::Memory => 2,
+            LinkKind::WebTransport => 3,
+            LinkKind::Unknown(value) => value,
         }
     }
 
     /// Returns the kind with this number.
-    ///
-    /// # Errors
-    /// [`ReadError::Unknown`] if there is none.
-    pub const fn from_wire(value: u8) -> Result<Self, ReadError> {
+    pub const fn from_wire(value: u8) -> Self {
         match value {
-            0 => Ok(LinkKind::Quic),
-            1 => Ok(LinkKind::WebSocket),
-            2 => Ok(LinkKind::Memory),
-            value => Err(ReadError::Unknown { field: "link", value: value as u64 }),
+            0 => LinkKind::Quic,
+            1 => LinkKind::WebSocket,
+            2 => LinkKind::Memory,
+            3 => LinkKind::WebTransport,
+            value => LinkKind::Unknown(value),
         }
     }
 
@@ -51,6 +55,8 @@ impl LinkKind {
             LinkKind::Quic => "quic",
             LinkKind::WebSocket => "websocket",
             LinkKind::Memory => "memory",
+            LinkKind::WebTransport => "webtransport",
+            LinkKind::Unknown(_) => "unknown",
         }
     }
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 pub const IDENTITY_FILE: &str = "identity.pem";
 
 /// The names of a development certificate. Clients check its fingerprint, whatever name they use.
-const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+pub(crate) const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Why a server has no identity.
 #[derive(Debug, Error)]
@@ -115,7 +115,7 @@ fn kept(folder: &Path) -> Result<Identity, IdentitySourceError> {
     }
 }
 
-fn load(path: &Path) -> Result<Identity, IdentitySourceError> {
+pub(crate) fn load(path: &Path) -> Result<Identity, IdentitySourceError> {
     let pem = read("development identity", path)?;
     check_private(path)?;
     Identity::from_pem(&pem, &pem)
@@ -124,21 +124,14 @@ fn load(path: &Path) -> Result<Identity, IdentitySourceError> {
 
 /// Stores the identity if there is none yet. A reader sees a complete file or none.
 fn keep(folder: &Path, path: &Path, identity: &Identity) -> io::Result<()> {
-    create_private_folder(folder)?;
-    let draft = folder.join(format!("{IDENTITY_FILE}.{}.draft", process::id()));
-    let pem = identity.to_pem();
-    // A server killed at this point may have had the same process id: in a container it is always 1.
-    if draft.exists() {
-        fs::remove_file(&draft)?;
-    }
-    let written = write_private(&draft, &[pem.certificates.as_bytes(), pem.key.as_bytes()]);
+    let draft = write_draft(folder, identity)?;
     // Linking, unlike renaming, never replaces a file.
-    let linked = written.and_then(|()| match fs::hard_link(&draft, path) {
+    let linked = match fs::hard_link(&draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         // The file system has no links.
         Err(_) => fs::copy(&draft, path).map(|_| ()),
         Ok(()) => Ok(()),
-    });
+    };
     match fs::remove_file(&draft) {
         Err(error) if linked.is_ok() => {
             tracing::warn!(path = %draft.display(), %error, "a draft of the identity stays behind: delete it");
@@ -146,6 +139,24 @@ fn keep(folder: &Path, path: &Path, identity: &Identity) -> io::Result<()> {
         Ok(()) | Err(_) => {}
     }
     linked
+}
+
+/// Stores the identity in place of the one before. A reader sees a complete file.
+pub(crate) fn replace(folder: &Path, path: &Path, identity: &Identity) -> io::Result<()> {
+    fs::rename(write_draft(folder, identity)?, path)
+}
+
+/// Writes the identity to a file of its own in the folder, which is made if missing.
+fn write_draft(folder: &Path, identity: &Identity) -> io::Result<PathBuf> {
+    create_private_folder(folder)?;
+    let draft = folder.join(format!("{IDENTITY_FILE}.{}.draft", process::id()));
+    let pem = identity.to_pem();
+    // A server killed at this point may have had the same process id: in a container it is always 1.
+    if draft.exists() {
+        fs::remove_file(&draft)?;
+    }
+    write_private(&draft, &[pem.certificates.as_bytes(), pem.key.as_bytes()])?;
+    Ok(draft)
 }
 
 fn write_private(path: &Path, parts: &[&[u8]]) -> io::Result<()> {

@@ -4,16 +4,21 @@
 use crate::access::Access;
 use crate::connection_limit::{ConnectionLimit, Permit};
 use crate::handshakes::Verdict;
+use crate::http::{Asker, Facts, Stranger};
 use crate::shard::Numbers;
 use core::net::SocketAddr;
 use core::time::Duration;
+use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
+use hyper::{StatusCode, Uri};
 use parlor_hub::Origin;
-use parlor_proto::{ConnectionId, Packet};
+use parlor_proto::{ConnectionId, LinkKind, Packet};
 use parlor_transport::quic::Engine;
 use parlor_transport::quic::engine::{Event, Id, Incoming};
+use parlor_transport::quic::webtransport::{PATH, Request};
 use parlor_transport::{CloseCode, LinkClosed, SendError};
 use rustc_hash::FxHashMap;
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::time::timeout;
 
@@ -31,6 +36,7 @@ pub(crate) struct Quic {
     access: Access,
     numbers: Numbers,
     handshake_time: Duration,
+    facts: Arc<Facts>,
     engine_connections: FxHashMap<Id, EngineConnection>,
     /// Connections that have a link.
     links: usize,
@@ -41,6 +47,8 @@ pub(crate) struct Quic {
 /// A connection of the engine.
 struct EngineConnection {
     permit: Permit,
+    /// Whether a web page on this machine opened it: it has the budgets of an address.
+    is_of_page: bool,
     /// `None` until its handshake is done.
     connection: Option<ConnectionId>,
 }
@@ -49,7 +57,7 @@ struct EngineConnection {
 #[derive(Debug)]
 pub(crate) enum QuicEvent {
     /// A new link.
-    Link { connection: ConnectionId, id: Id, origin: Origin },
+    Link { connection: ConnectionId, id: Id, kind: LinkKind, origin: Origin },
     /// A packet.
     Packet { connection: ConnectionId, packet: Packet },
     /// The peer of a link has another address.
@@ -67,9 +75,20 @@ impl Quic {
         access: Access,
         numbers: Numbers,
         handshake_time: Duration,
+        facts: Arc<Facts>,
     ) -> Self {
         let engine_connections = FxHashMap::default();
-        Quic { engine, limit, access, numbers, handshake_time, engine_connections, links: 0, refused: 0 }
+        Quic {
+            engine,
+            limit,
+            access,
+            numbers,
+            handshake_time,
+            facts,
+            engine_connections,
+            links: 0,
+            refused: 0,
+        }
     }
 
     /// See [`Engine::ready`].
@@ -92,8 +111,9 @@ impl Quic {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Incoming(incoming) => self.answer(incoming),
-                Event::Connected { id } => {
-                    if let Some(came) = self.connected(id) {
+                Event::Asked { id, request } => self.asked(id, &request),
+                Event::Connected { id, kind } => {
+                    if let Some(came) = self.connected(id, kind) {
                         return Some(came);
                     }
                 }
@@ -206,11 +226,51 @@ impl Quic {
         let shown = incoming.is_proven().then_some(origin);
         let Some(permit) = self.limit.enter(shown) else { return self.engine.refuse(incoming) };
         if let Some(id) = self.engine.accept(incoming, self.handshake_time, now()) {
-            self.engine_connections.insert(id, EngineConnection { permit, connection: None });
+            let open = EngineConnection { permit, is_of_page: false, connection: None };
+            self.engine_connections.insert(id, open);
         }
     }
 
-    fn connected(&mut self, id: Id) -> Option<QuicEvent> {
+    /// Answers a request for a WebTransport session, which is a browser's.
+    fn asked(&mut self, id: Id, request: &Request) {
+        match self.judge(id, request) {
+            Ok(()) => self.engine.admit(id, now()),
+            Err(status) => {
+                tracing::debug!(%status, authority = ?request.authority, origin = ?request.origin, "no WebTransport");
+                self.engine.turn_down(id, status.as_u16());
+            }
+        }
+    }
+
+    /// The rules for web pages are those of a WebSocket.
+    fn judge(&mut self, id: Id, request: &Request) -> Result<(), StatusCode> {
+        if self.facts.is_draining() {
+            return Err(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let text = |text: &str| HeaderValue::from_str(text).map_err(|_| StatusCode::BAD_REQUEST);
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, text(&request.authority)?);
+        if let Some(origin) = &request.origin {
+            headers.insert(ORIGIN, text(origin)?);
+        }
+        let Some(remote) = self.remote(id) else { return Err(StatusCode::BAD_REQUEST) };
+        let judged = self.facts.pages.judge(&Uri::from_static(PATH), &headers, remote.ip());
+        let asker = judged.map_err(|stranger: Stranger| {
+            self.facts.log(&stranger);
+            stranger.status()
+        })?;
+        if matches!(asker, Asker::Browser { knows_this_machine: true, .. })
+            && self.access.origin(remote.ip()) == Origin::LOCAL
+        {
+            if self.access.connection_of_page(remote.ip()) != Verdict::Begin {
+                return Err(StatusCode::TOO_MANY_REQUESTS);
+            }
+            self.engine_connections.get_mut(&id).into_iter().for_each(|open| open.is_of_page = true);
+        }
+        Ok(())
+    }
+
+    fn connected(&mut self, id: Id, kind: LinkKind) -> Option<QuicEvent> {
         let (open, remote) = (self.engine_connections.get_mut(&id)?, self.engine.remote(id)?);
         // The address at the end of the handshake is verified.
         let origin = self.access.origin(remote.ip());
@@ -222,8 +282,9 @@ impl Quic {
         let connection = self.numbers.next();
         open.connection = Some(connection);
         self.links += 1;
-        tracing::debug!(connection = connection.0, %remote, kind = "quic", "connected");
-        Some(QuicEvent::Link { connection, id, origin })
+        let origin = if open.is_of_page { Access::origin_of_page(remote.ip()) } else { origin };
+        tracing::debug!(connection = connection.0, %remote, kind = kind.as_str(), "connected");
+        Some(QuicEvent::Link { connection, id, kind, origin })
     }
 
     fn connection(&self, id: Id) -> Option<ConnectionId> {

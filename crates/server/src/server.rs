@@ -11,6 +11,7 @@ use crate::match_log_queue;
 use crate::metrics::Listener;
 use crate::renewal::Renewal;
 use crate::shard::Shards;
+use crate::web_identity::WebIdentity;
 use crate::worker::Worker;
 use core::fmt;
 use core::net::SocketAddr;
@@ -39,7 +40,7 @@ pub struct Server {
     services: Option<Arc<dyn Services>>,
     figures: Option<Listener>,
     /// Applies renewed certificates until it is dropped.
-    _renewal: Option<Renewal>,
+    _renewal: (Option<Renewal>, Option<WebIdentity>),
 }
 
 /// A server's load.
@@ -97,6 +98,12 @@ impl Server {
     /// The address of the monitoring port, if there is one.
     pub fn metrics_addr(&self) -> Option<SocketAddr> {
         self.figures.as_ref().map(|figures| figures.addr)
+    }
+
+    /// The SHA-256 of the certificates that browsers are shown over HTTP/3: the one in use and the next one. Empty
+    /// with an authority's certificate.
+    pub fn web_hashes(&self) -> Vec<Fingerprint> {
+        self.facts.web_hashes.get()
     }
 
     /// The fingerprint of a development identity. A certificate of an authority needs none.

@@ -146,7 +146,8 @@ async fn work(
     let WorkerStart { hub, clock, access, handshake_time, inputs, shards, directory, facts, .. } = *start;
     let WorkerStart { limits, entrance, services, match_logs, .. } = *start;
     let shard = shards.own().clone();
-    let quic = Quic::new(engine, limits.quic, access.clone(), shard.numbers(), handshake_time);
+    let (numbers, known) = (shard.numbers(), Arc::clone(&facts));
+    let quic = Quic::new(engine, limits.quic, access.clone(), numbers, handshake_time, known);
     let running = shard::run(hub, clock, inputs, Some(quic), directory, (recorder, match_logs));
     let site = Site::new(
         shards,

@@ -1,5 +1,6 @@
 //! How a link ends. Each end receives a code and a reason; the codes are the same on every kind of link.
 
+use crate::quic::webtransport::Fault;
 use core::fmt;
 use parlor_proto::error::clip;
 use parlor_proto::limits;
@@ -85,6 +86,15 @@ pub enum Violation {
     /// The peer accepts no datagrams, or only shorter ones than Parlor needs.
     #[error("datagrams of {} bytes are not taken", limits::DATAGRAM_BYTES_MAX)]
     NoDatagrams,
+    /// The peer lets this end open no stream.
+    #[error("no stream may be opened to it")]
+    NoStreams,
+    /// A bidirectional stream came, which only WebTransport has.
+    #[error("a bidirectional stream came")]
+    Bidirectional,
+    /// HTTP/3 or WebTransport is wrong.
+    #[error("{0}")]
+    Http3(#[from] Fault),
     /// The WebSocket framing is wrong.
     #[error("{0}")]
     WebSocket(String),
@@ -97,6 +107,8 @@ impl Violation {
             Violation::TextMessage
             | Violation::UnknownStreamType(_)
             | Violation::NoDatagrams
+            | Violation::NoStreams
+            | Violation::Bidirectional
             | Violation::StreamStopped => CloseCode::NOT_PARLOR,
             Violation::OversizedPacket
             | Violation::OversizedDatagram { .. }
@@ -106,6 +118,7 @@ impl Violation {
             | Violation::TruncatedRecord
             | Violation::RecordLength
             | Violation::StreamReset
+            | Violation::Http3(_)
             | Violation::WebSocket(_) => CloseCode::MALFORMED,
         }
     }
@@ -165,6 +178,18 @@ impl CloseCode {
 
     pub(crate) fn to_quic(self) -> quinn::VarInt {
         quinn::VarInt::from_u32(self.0.into())
+    }
+
+    /// HTTP/3's code for a connection that ends without its session having ended first.
+    pub(crate) fn to_http3(self) -> quinn::VarInt {
+        const NO_ERROR: u32 = 0x100;
+        const GENERAL_PROTOCOL_ERROR: u32 = 0x101;
+        const EXCESSIVE_LOAD: u32 = 0x107;
+        quinn::VarInt::from_u32(match self {
+            CloseCode::NOT_PARLOR | CloseCode::MALFORMED => GENERAL_PROTOCOL_ERROR,
+            CloseCode::OVERSIZED => EXCESSIVE_LOAD,
+            _ => NO_ERROR,
+        })
     }
 
     pub(crate) fn from_quic(code: quinn::VarInt) -> Self {

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::str::FromStr;
+use core::time::Duration;
 use data_encoding::{BASE32_NOPAD, BASE32_NOPAD_NOCASE, BASE64};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use rustls::crypto::ring;
@@ -16,6 +17,12 @@ use x509_cert::der::Decode;
 
 /// How long a generated certificate is valid, in years.
 const VALID_YEARS: i32 = 10;
+
+const DAY_S: u64 = 24 * 60 * 60;
+/// How long before its beginning a browser's certificate is valid, for clocks that are behind.
+const WEB_VALID_BEFORE_S: u64 = DAY_S;
+/// How long it is valid after that. Browsers accept 14 days in all, from the first instant to the last.
+const WEB_VALID_AFTER_S: u64 = 12 * DAY_S;
 
 /// A certificate chain, leaf first, and the leaf's private key. The key matches the leaf.
 pub struct Identity {
@@ -76,16 +83,45 @@ impl Identity {
         Self::self_signed(&["player"], "parlor player").expect("the name is fine, and P-256 keys can be made")
     }
 
+    /// Generates a self-signed certificate that browsers accept by its hash: short-lived, from `begin_s` on, in
+    /// seconds since 1970. The key is ECDSA P-256.
+    ///
+    /// # Errors
+    /// [`IdentityError::BadName`].
+    pub fn generate_web(names: &[&str], begin_s: u64) -> Result<Self, IdentityError> {
+        let since_1970 = |seconds| rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
+        Self::signed(names, "parlor web", |params| {
+            params.not_before = since_1970(begin_s.saturating_sub(WEB_VALID_BEFORE_S));
+            params.not_after = since_1970(begin_s + WEB_VALID_AFTER_S);
+        })
+    }
+
+    /// The beginning that [`generate_web`](Self::generate_web) was given.
+    pub fn web_begin_s(&self) -> Option<u64> {
+        let not_before = self.leaf()?.tbs_certificate.validity.not_before;
+        Some(not_before.to_unix_duration().as_secs() + WEB_VALID_BEFORE_S)
+    }
+
     fn self_signed(names: &[&str], common_name: &str) -> Result<Self, IdentityError> {
+        Self::signed(names, common_name, |params| {
+            // A year before now, for clients whose clock is behind.
+            params.not_before = rcgen::date_time_ymd(this_year() - 1, 1, 1);
+            params.not_after = rcgen::date_time_ymd(this_year() + VALID_YEARS, 12, 31);
+        })
+    }
+
+    fn signed(
+        names: &[&str],
+        common_name: &str,
+        set_validity: impl FnOnce(&mut CertificateParams),
+    ) -> Result<Self, IdentityError> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let bad_name =
             |error: rcgen::Error| IdentityError::BadName { names: names.clone(), detail: error.to_string() };
         let mut params = CertificateParams::new(names.clone()).map_err(bad_name)?;
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, common_name);
-        // A year before now, for clients whose clock is behind.
-        params.not_before = rcgen::date_time_ymd(this_year() - 1, 1, 1);
-        params.not_after = rcgen::date_time_ymd(this_year() + VALID_YEARS, 12, 31);
+        set_validity(&mut params);
         let key = KeyPair::generate().map_err(bad_name)?;
         let certificate = params.self_signed(&key).map_err(bad_name)?;
         let key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
@@ -130,8 +166,11 @@ impl Identity {
 
     /// The expiry of the leaf certificate, in seconds since 1970; `None` if it cannot be read.
     pub fn expires_s(&self) -> Option<u64> {
-        let leaf = x509_cert::Certificate::from_der(&self.certified.cert[0]).ok()?;
-        Some(leaf.tbs_certificate.validity.not_after.to_unix_duration().as_secs())
+        Some(self.leaf()?.tbs_certificate.validity.not_after.to_unix_duration().as_secs())
+    }
+
+    fn leaf(&self) -> Option<x509_cert::Certificate> {
+        x509_cert::Certificate::from_der(&self.certified.cert[0]).ok()
     }
 
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
@@ -242,6 +281,22 @@ mod tests {
         let expires_s = Identity::generate(&["localhost"]).unwrap().expires_s().unwrap();
         let years = i32::try_from(expires_s / 31_556_952).unwrap() + 1970;
         assert!((this_year() + VALID_YEARS..=this_year() + VALID_YEARS + 1).contains(&years), "{years}");
+    }
+
+    /// What browsers check of a certificate that they know by its hash alone.
+    #[test]
+    fn a_browsers_certificate_is_valid_for_less_than_14_days_from_a_day_before_its_beginning() {
+        let begin_s = 1_800_000_000;
+        let identity = Identity::generate_web(&["localhost"], begin_s).unwrap();
+        assert_eq!(identity.web_begin_s(), Some(begin_s));
+        let leaf = identity.leaf().unwrap().tbs_certificate;
+        let [from, until] = [leaf.validity.not_before, leaf.validity.not_after];
+        let [from_s, until_s] = [from, until].map(|time| time.to_unix_duration().as_secs());
+        assert_eq!(from_s, begin_s - DAY_S);
+        assert!(until_s - from_s < 14 * DAY_S, "{}", until_s - from_s);
+        // The curve P-256 of ECDSA, as an object identifier: browsers refuse RSA.
+        let p256 = [0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+        assert_eq!(leaf.subject_public_key_info.algorithm.parameters.unwrap().value(), p256);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::connect::ConnectError;
 use crate::identity::Identity;
 use crate::impaired::{Conditions, Wire};
 use crate::io::Io;
+use crate::quic::webtransport::ALPN_HTTP3;
 use crate::trust::Trust;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -32,21 +33,38 @@ pub struct ServerTls {
     tcp: Arc<ServerConfig>,
 }
 
-/// The certificate for the next handshake.
+/// The certificates for the next handshake.
 #[derive(Debug)]
-struct Current(RwLock<Arc<CertifiedKey>>);
+struct Current {
+    identity: RwLock<Arc<CertifiedKey>>,
+    /// For HTTP/3, if that has one of its own.
+    web: RwLock<Option<Arc<CertifiedKey>>>,
+}
+
+impl Current {
+    // They are replaced in one step, so a panic leaves a consistent state.
+    fn identity(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.identity.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn web(&self) -> Option<Arc<CertifiedKey>> {
+        self.web.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 impl ResolvesServerCert for Current {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // It is replaced in one step, so a panic leaves a consistent state.
-        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let speaks_http3 = hello.alpn().is_some_and(|mut names| names.any(|name| name == ALPN_HTTP3));
+        let web = if speaks_http3 { self.web() } else { None };
+        web.or_else(|| Some(self.identity()))
     }
 }
 
 impl ServerTls {
     /// Creates it for TLS 1.3 on QUIC, and 1.2 and 1.3 on TCP, where HTTP/1.1 is negotiated.
     pub fn new(identity: &Identity) -> Self {
-        let current = Arc::new(Current(RwLock::new(identity.certified())));
+        let current =
+            Arc::new(Current { identity: RwLock::new(identity.certified()), web: RwLock::new(None) });
         let mut tcp = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13, &TLS12])
             .expect("ring has suites for TLS 1.2 and 1.3")
@@ -58,7 +76,13 @@ impl ServerTls {
 
     /// Replaces the identity from the next handshake on. Existing connections stay unchanged.
     pub fn replace(&self, identity: &Identity) {
-        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = identity.certified();
+        *self.current.identity.write().unwrap_or_else(PoisonError::into_inner) = identity.certified();
+    }
+
+    /// Sets the identity that browsers are shown over HTTP/3, from the next handshake on. They accept one
+    /// without an authority only if it is short-lived and they know its hash.
+    pub fn set_web(&self, identity: &Identity) {
+        *self.current.web.write().unwrap_or_else(PoisonError::into_inner) = Some(identity.certified());
     }
 
     pub(crate) fn quic_config(&self, alpn: Vec<Vec<u8>>) -> ServerConfig {

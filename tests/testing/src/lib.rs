@@ -5,7 +5,9 @@
 mod client;
 mod hall;
 mod server;
+mod web;
 
 pub use client::{Client, HANG, Seen, creating, joining, opening, within};
 pub use hall::Hall;
 pub use server::{Answer, TestServer, dial, exchange, local};
+pub use web::Page;

@@ -151,7 +151,7 @@ pub struct RoomSummary {
     /// How many of them are disconnected.
     pub away: usize,
     /// How many are connected over each kind of link.
-    pub links: [(LinkKind, usize); 3],
+    pub links: [(LinkKind, usize); LinkKind::ALL.len()],
     /// Players in it.
     pub players: usize,
     /// Players that it may have at once.

@@ -282,7 +282,7 @@ fn write_joined(out: &mut Vec<u8>, name: &str, user: Option<&str>, link: LinkKin
 fn read_joined(body: &mut Reader) -> Result<(String, Option<String>, LinkKind), ReadError> {
     let name = body.str_max("name", limits::NAME_BYTES_MAX)?;
     let user = body.option("user", |body| body.str_max("user", limits::USER_BYTES_MAX))?;
-    Ok((name, user, LinkKind::from_wire(body.u8()?)?))
+    Ok((name, user, LinkKind::from_wire(body.u8()?)))
 }
 
 fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
@@ -323,8 +323,8 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
             Input::Returned { member, name, user, link }
         }
         13 => Input::Forget { member: member(body)? },
-        9 => Input::Back { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
-        10 => Input::Restarted { member: member(body)?, link: LinkKind::from_wire(body.u8()?)? },
+        9 => Input::Back { member: member(body)?, link: LinkKind::from_wire(body.u8()?) },
+        10 => Input::Restarted { member: member(body)?, link: LinkKind::from_wire(body.u8()?) },
         6 => Input::End { reason: CloseReason::read(body)? },
         18 => {
             let member = member(body)?;

@@ -482,7 +482,7 @@ impl MemberInfo {
         let id = member(reader)?;
         let name = reader.str_max("name", limits::NAME_BYTES_MAX)?;
         let user = reader.option("user", |reader| reader.str_max("user", limits::USER_BYTES_MAX))?;
-        let link = LinkKind::from_wire(reader.u8()?)?;
+        let link = LinkKind::from_wire(reader.u8()?);
         let presence = Presence::read(id, reader)?;
         let count = reader.varint_max("data count", limits::PLAYER_DATA_KEYS_MAX as u64)?;
         let mut data = Vec::new();

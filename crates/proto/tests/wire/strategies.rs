@@ -284,7 +284,7 @@ fn player_data() -> impl Strategy<Value = PlayerData> {
 }
 
 fn member_info() -> impl Strategy<Value = MemberInfo> {
-    let link = prop_oneof![Just(LinkKind::Quic), Just(LinkKind::WebSocket), Just(LinkKind::Memory)];
+    let link = any::<u8>().prop_map(LinkKind::from_wire);
     let data = vec((text(limits::LABEL_BYTES_MAX), bytes(50)), 0..4);
     let names = (text(limits::NAME_BYTES_MAX), option::of(text(limits::USER_BYTES_MAX)));
     (names, link, presence(), data).prop_map(|((name, user), link, presence, data)| MemberInfo {

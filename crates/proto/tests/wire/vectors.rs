@@ -98,7 +98,7 @@ impl Value {
 
 /// All vectors, by name.
 pub(crate) fn vectors() -> Vec<(&'static str, Value)> {
-    let controls = [controls(), spectators(), paths()].concat();
+    let controls = [controls(), links(), spectators(), paths()].concat();
     [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls, actions(), packets()]
         .into_iter()
         .flatten()
@@ -393,6 +393,20 @@ fn spectators() -> Vec<(&'static str, Value)> {
     vec![
         ("to_member.spectators", Value::ToMember(to_member)),
         ("to_hub.spectators", Value::ToHub(ToHub::Spectators { most: limits::SPECTATORS_MAX })),
+    ]
+}
+
+/// Members on other links than WebSocket.
+fn links() -> Vec<(&'static str, Value)> {
+    let on = |link| {
+        let presence = Presence { member: MemberId(2), connected: true, slow: false, rtt_ms: Some(70) };
+        let (name, user) = ("ada".into(), Some("account 7".into()));
+        let data = Vec::new();
+        Value::ToMember(ToMember::Joined(MemberInfo { id: MemberId(2), name, user, link, presence, data }))
+    };
+    vec![
+        ("to_member.joined_web", on(LinkKind::WebTransport)),
+        ("to_member.joined_later", on(LinkKind::Unknown(127))),
     ]
 }
 

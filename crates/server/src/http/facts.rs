@@ -1,10 +1,12 @@
 //! Shared data of the HTTP handlers.
 
-use super::pages::Pages;
+use super::pages::{Pages, Stranger};
 use crate::access::Access;
 use crate::metrics::Metrics;
+use crate::mutex::lock;
 use crate::seldom::Seldom;
 use crate::shard::Shards;
+use crate::web_identity::WebHashes;
 use axum::response::{IntoResponse, Response};
 use core::net::IpAddr;
 use hyper::StatusCode;
@@ -20,7 +22,11 @@ pub(super) const SERVICES: &str = "/v1";
 /// Constants of the running server, and whether it is shutting down.
 pub(crate) struct Facts {
     pub(crate) port: u16,
+    /// The port under which it is reached by its public name, if it has one.
+    pub(crate) public_port: u16,
     pub(crate) fingerprint: Option<Fingerprint>,
+    /// What browsers are told of the certificate that they are shown.
+    pub(crate) web_hashes: WebHashes,
     /// The widest reachable address comes first.
     pub(crate) addresses: Vec<ServerAddress>,
     pub(crate) is_draining: AtomicBool,
@@ -38,7 +44,14 @@ impl Facts {
         Invite { code, server: self.addresses.first().cloned(), secret: secret.map(str::to_owned) }
     }
 
-    pub(super) fn is_draining(&self) -> bool {
+    /// Logs a rejected page, sometimes.
+    pub(crate) fn log(&self, stranger: &Stranger) {
+        if let Some(unsaid) = lock(&self.strangers).may_say() {
+            tracing::warn!(unsaid, "{stranger}");
+        }
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::Relaxed)
     }
 }

@@ -12,11 +12,12 @@ mod stats;
 mod stay;
 mod upgrade;
 mod visit;
+mod web;
 
 pub use asked::{AskedFrom, bearer};
 pub(crate) use facts::Facts;
 pub(crate) use health::{Readiness, readiness_routes};
-pub(crate) use pages::{Pages, read_origin};
+pub(crate) use pages::{Asker, Pages, Stranger, read_origin};
 pub(crate) use stay::keep_alive_limit;
 pub(crate) use upgrade::{Purpose, Upgrade, UpgradeSlot};
 
@@ -82,6 +83,7 @@ impl Site {
             .route("/rooms/{code}", get(rooms::room))
             .route("/join/{code}", get(join::page))
             .route("/ws", get(upgrade::websocket))
+            .route("/web.json", web::route(services.is_some()))
             .fallback(not_found);
         let readiness = Readiness { facts: Arc::clone(&facts), services: services.clone() };
         router = router.merge(readiness_routes(readiness));
@@ -184,11 +186,12 @@ async fn front(State(Context { facts, .. }): State<Context>) -> String {
     format!(
         "Parlor server {version}: rooms for multiplayer games.\n\n\
          To play, start a game that uses Parlor and give it the code of a room or an invite; /join/CODE shows both.\n\
-         Games connect by QUIC on UDP port {port}, or by WebSocket at /ws.\n{fingerprint}\n\
+         Games connect by QUIC on UDP port {port}, or by WebSocket at /ws; web pages by WebTransport at /wt, or by WebSocket.\n{fingerprint}\n\
          /rooms/CODE  about a room, as JSON\n\
          /join/CODE   the same as a page\n\
          /health      whether the server lives\n\
          /ready       whether it takes players, as JSON\n\
+         /web.json    how a web page connects, as JSON\n\
          /v1          accounts and rooms that outlive their players, if this server has a store: /v1/openapi.json\n"
     )
 }

@@ -113,7 +113,7 @@ impl Pages {
 }
 
 impl Stranger {
-    pub(super) fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
             Stranger::Page(_) | Stranger::Unnamed => StatusCode::FORBIDDEN,
             Stranger::Name(_) => StatusCode::MISDIRECTED_REQUEST,

@@ -10,7 +10,6 @@ use super::{Site, last};
 use crate::access::Access;
 use crate::handshakes::Verdict;
 use crate::metrics;
-use crate::mutex::lock;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use core::convert::Infallible;
@@ -71,9 +70,7 @@ impl<'a> Visit<'a> {
         let asker = match site.facts.pages.judge(request.uri(), request.headers(), self.remote) {
             Ok(asker) => asker,
             Err(stranger) => {
-                if let Some(unsaid) = lock(&site.facts.strangers).may_say() {
-                    tracing::warn!(unsaid, "{stranger}");
-                }
+                site.facts.log(&stranger);
                 return Ok((refusal(&stranger), false));
             }
         };

@@ -121,6 +121,7 @@ pub(crate) fn route(path: &str) -> &'static str {
         "/ready" => "ready",
         "/stats" => "stats",
         "/ws" => "websocket",
+        "/web.json" => "web",
         "/v1/socket" => "json_socket",
         _ if path.starts_with("/v1/") => "operations",
         _ if path.starts_with("/rooms/") => "room",

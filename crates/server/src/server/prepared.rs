@@ -20,6 +20,7 @@ use crate::metrics::{Listener, Metrics, Scraper};
 use crate::renewal::Renewal;
 use crate::shard::{self, Directory, Shards};
 use crate::system;
+use crate::web_identity::{WebHashes, WebIdentity};
 use crate::worker::{Wants, Worker, WorkerStart};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -55,6 +56,7 @@ pub(super) struct Prepared {
     lan: Option<Advertiser>,
     inside: Inside,
     renewal: Option<Renewal>,
+    web_identity: Option<WebIdentity>,
     /// Queues events of kept matches, if there are services.
     match_logs: Option<MatchLogQueue>,
 }
@@ -90,6 +92,8 @@ impl Prepared {
             let entry = entered.and_then(|(registry, fingerprint)| enter(registry, &facts, *fingerprint));
             let lan = config.lan.and_then(|network| advertiser(network, identity.fingerprint(), addr.ip()));
             let renewal = renewal(&config, &tls, lan.clone())?;
+            let web_identity =
+                WebIdentity::start(&config.identity, config.certificate_every, &tls, &facts.web_hashes)?;
             let limits = limits(&config);
             let clock = Clock::start();
             let has_services = match_logs.is_some();
@@ -127,6 +131,7 @@ impl Prepared {
                 lan,
                 inside,
                 renewal,
+                web_identity,
                 match_logs,
             })
         }
@@ -183,7 +188,8 @@ impl Prepared {
                 listener(config.metrics, &facts, &shards, access, counted, services.clone()).await?;
             let (addr, fingerprint) = (workers[0].addr, facts.fingerprint);
             tracing::info!(%addr, shards = workers.len(), ?fingerprint, apps = ?config.apps, "listening");
-            let (entry, inside, _renewal) = (self.entry, self.inside, self.renewal);
+            let (entry, inside) = (self.entry, self.inside);
+            let _renewal = (self.renewal, self.web_identity);
             Ok(Server { facts, shards, workers, limits, entry, lan, inside, services, figures, _renewal })
         }
         .boxed()
@@ -224,11 +230,24 @@ fn facts(
     if public.is_none() && fingerprint.is_none() {
         tracing::warn!("invites have an address and not the certificate's name: configure the public host");
     }
+    let public_port = public.as_ref().map_or(port, |public| public.port);
+    let web_hashes = WebHashes::default();
     let pages = pages(&config.web_origins, public.as_ref())?;
     let addresses = addresses(public, addr.ip(), port, fingerprint);
     let metrics = Arc::new(Metrics::new(config.apps.as_deref()));
     let is_draining = AtomicBool::new(false);
-    Ok(Facts { port, fingerprint, addresses, is_draining, pages, strangers: Mutex::default(), metrics })
+    let strangers = Mutex::default();
+    Ok(Facts {
+        port,
+        public_port,
+        fingerprint,
+        web_hashes,
+        addresses,
+        is_draining,
+        pages,
+        strangers,
+        metrics,
+    })
 }
 
 /// The web pages that may send requests.

@@ -197,6 +197,11 @@ impl Shards {
         &self.all[self.own]
     }
 
+    /// Returns the number of shards.
+    pub(crate) fn count(&self) -> usize {
+        self.all.len()
+    }
+
     /// Returns the room with a code, from the shard that owns the code.
     ///
     /// # Errors

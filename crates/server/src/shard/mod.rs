@@ -163,8 +163,8 @@ impl Driver {
         quic.turn()?;
         while let Some(came) = self.quic.as_mut().and_then(Quic::poll) {
             match came {
-                QuicEvent::Link { connection, id, origin } => {
-                    self.connected(connection, Wire::Quic(id), origin, now);
+                QuicEvent::Link { connection, id, kind, origin } => {
+                    self.connected(connection, Wire::Quic(id, kind), origin, now);
                     if let Some(remote) = self.quic.as_ref().and_then(|quic| quic.remote(id)) {
                         self.hub.handle_address(connection, remote, now);
                     }

@@ -31,8 +31,8 @@ pub(super) struct Peer {
 pub(super) enum Wire {
     /// A link with its own tasks.
     Link(Arc<LinkSender>),
-    /// A link of the shard's own port.
-    Quic(Id),
+    /// A link of the shard's own port: QUIC or WebTransport.
+    Quic(Id, LinkKind),
 }
 
 /// The result of sending.
@@ -62,7 +62,7 @@ impl Wire {
     pub(super) fn kind(&self) -> LinkKind {
         match self {
             Wire::Link(sender) => sender.kind(),
-            Wire::Quic(_) => LinkKind::Quic,
+            Wire::Quic(_, kind) => *kind,
         }
     }
 
@@ -71,8 +71,8 @@ impl Wire {
     fn hand_over(&self, packet: Packet, quic: &mut Option<Quic>) -> Result<(), Packet> {
         let sent = match (self, quic) {
             (Wire::Link(sender), _) => sender.send(packet),
-            (Wire::Quic(id), Some(quic)) => quic.send(*id, packet),
-            (Wire::Quic(_), None) => Ok(()),
+            (Wire::Quic(id, _), Some(quic)) => quic.send(*id, packet),
+            (Wire::Quic(..), None) => Ok(()),
         };
         settle(sent)
     }
@@ -99,8 +99,8 @@ impl Peer {
     pub(super) fn news_of_path(&mut self, quic: Option<&Quic>) -> Option<u32> {
         let carries = match (&self.wire, quic) {
             (Wire::Link(sender), _) => sender.bytes_per_second(),
-            (Wire::Quic(id), Some(quic)) => quic.bytes_per_second(*id),
-            (Wire::Quic(_), None) => None,
+            (Wire::Quic(id, _), Some(quic)) => quic.bytes_per_second(*id),
+            (Wire::Quic(..), None) => None,
         };
         let carries = u32::try_from(carries?).unwrap_or(u32::MAX);
         let is_news = self.told.is_none_or(|told| carries.abs_diff(told) > told / PATH_NEWS_PART);
@@ -122,7 +122,7 @@ impl Peer {
         self.backlog.push_front(packet);
         let sender = match &self.wire {
             Wire::Link(sender) => Some(Arc::clone(sender)),
-            Wire::Quic(_) => None,
+            Wire::Quic(..) => None,
         };
         SendResult::Waiting { sender, carrier }
     }
@@ -144,7 +144,7 @@ impl Peer {
     ) -> Option<impl Future<Output = ()> + Send + 'static> {
         let Peer { wire, backlog, .. } = self;
         match wire {
-            Wire::Quic(id) => {
+            Wire::Quic(id, _) => {
                 if let Some(quic) = quic {
                     quic.part(id, backlog, code, &reason);
                 }

@@ -33,7 +33,7 @@ pub(super) fn dialing(own: &Arc<CertifiedKey>, peer: Fingerprint, name: Connecti
     tls.enable_sni = false;
     let crypto = QuicClientConfig::try_from(tls).expect("TLS 1.3 with ring has what QUIC needs");
     let mut config = ClientConfig::new(Arc::new(crypto));
-    config.transport_config(transport_config());
+    config.transport_config(transport_config(0));
     config.initial_dst_cid_provider(Arc::new(move || name));
     config
 }
@@ -49,7 +49,7 @@ pub(super) fn accepting(own: &Arc<CertifiedKey>, peer: Fingerprint) -> ServerCon
     tls.send_tls13_tickets = 0;
     let crypto = QuicServerConfig::try_from(tls).expect("TLS 1.3 with ring has what QUIC needs");
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(transport_config());
+    config.transport_config(transport_config(0));
     config
         // The peer's NAT may change its port, or its phone the network.
         .migration(true)

@@ -11,7 +11,7 @@ use crate::trust::{Refusal, Trust};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, ConnectionError, Endpoint, Runtime, TokioRuntime, TransportErrorCode};
+use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, Runtime, TokioRuntime, TransportErrorCode};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::timeout;
@@ -68,22 +68,39 @@ impl Dialer {
         trust: &Trust,
         deadline: Duration,
     ) -> Result<Link, ConnectError> {
-        let (tls, refusal) = trust.quic_config(ALPN_PARLOR)?;
+        let connection = self.dial(addr, server_name, trust, ALPN_PARLOR, deadline).await?;
+        establish(connection)
+            .map_err(|violation| ConnectError::NotParlor { addr, detail: violation.to_string() })
+    }
+
+    /// Connects without making a link, for a client of another protocol on the server's port.
+    ///
+    /// # Errors
+    /// As of [`connect`](Self::connect).
+    // What a browser says is written by hand in tests.
+    #[doc(hidden)]
+    pub async fn dial(
+        &self,
+        addr: SocketAddr,
+        server_name: &str,
+        trust: &Trust,
+        alpn: &[u8],
+        deadline: Duration,
+    ) -> Result<Connection, ConnectError> {
+        let (tls, refusal) = trust.quic_config(alpn)?;
         let crypto = QuicClientConfig::try_from(tls).expect("TLS 1.3 with ring has what QUIC needs");
         let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(transport_config());
+        config.transport_config(transport_config(0));
         let socket = self.socket(addr.is_ipv6()).map_err(|error| ConnectError::from_io(addr, &error))?;
         let connecting =
             socket.endpoint.connect_with(config, addr, server_name).map_err(|error| match error {
                 quinn::ConnectError::InvalidServerName(name) => ConnectError::InvalidName(name),
                 error => ConnectError::Unreachable { addr, detail: error.to_string() },
             })?;
-        let connection = timeout(deadline, connecting)
+        timeout(deadline, connecting)
             .await
             .map_err(|_| ConnectError::TimedOut { addr, waited: deadline })?
-            .map_err(|error| failed(addr, deadline, error, &refusal))?;
-        establish(connection)
-            .map_err(|violation| ConnectError::NotParlor { addr, detail: violation.to_string() })
+            .map_err(|error| failed(addr, deadline, error, &refusal))
     }
 
     /// Waits until all links are over and their closes are sent. For the end of a process.

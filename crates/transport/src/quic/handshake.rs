@@ -1,5 +1,6 @@
 //! How a server lets clients in: its limits, what it counts, and why a client did not get in.
 
+use super::webtransport::ALPN_HTTP3;
 use super::{ALPN_PARLOR, transport_config};
 use crate::closed::Violation;
 use crate::tls::ServerTls;
@@ -80,11 +81,11 @@ pub enum HandshakeError {
 
 /// How the server's end of every connection is set.
 pub fn server_config(tls: &ServerTls) -> ServerConfig {
-    let alpn = vec![ALPN_PARLOR.to_vec()];
+    let alpn = vec![ALPN_PARLOR.to_vec(), ALPN_HTTP3.to_vec()];
     let crypto =
         QuicServerConfig::try_from(tls.quic_config(alpn)).expect("TLS 1.3 with ring has what QUIC needs");
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(transport_config());
+    config.transport_config(transport_config(1));
     // What may wait for `accept`, which decides at once: few, and their first flight only.
     config.max_incoming(1024).incoming_buffer_size(16 * 1024).incoming_buffer_size_total(4 * 1024 * 1024);
     config

@@ -14,6 +14,7 @@ mod handshake;
 pub(crate) mod link;
 mod receive;
 mod send;
+pub mod webtransport;
 
 pub use dialer::{CONNECT_DEADLINE, Dialer};
 pub use engine::Engine;
@@ -46,7 +47,7 @@ pub const STREAM_TYPE_ISOLATED: u8 = 1;
 pub const STREAM_TYPE_PATH: u8 = 2;
 
 /// Unidirectional streams that a peer may have open at once: the record stream and isolated packets. The
-/// library keeps state for each, idle or not. Bidirectional ones are not used.
+/// library keeps state for each, idle or not.
 pub const STREAMS_MAX: u32 = 24;
 
 /// Silence after which a connection counts as dead. The session keeps it alive, and times out sooner.
@@ -83,13 +84,14 @@ const _: () = {
     );
 };
 
-/// The transport configuration of every connection, at both ends.
-pub(crate) fn transport_config() -> Arc<TransportConfig> {
+/// The transport configuration of every connection, at both ends. A server takes `bidirectional` streams at
+/// once: WebTransport asks on one, and what a client will speak is not known yet.
+pub(crate) fn transport_config(bidirectional: u32) -> Arc<TransportConfig> {
     let idle = u32::try_from(IDLE_TIMEOUT.as_millis()).expect("the idle timeout is seconds");
     let mut config = TransportConfig::default();
     config
         .max_concurrent_uni_streams(STREAMS_MAX.into())
-        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_concurrent_bidi_streams(VarInt::from_u32(bidirectional))
         .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(idle))))
         .stream_receive_window(STREAM_WINDOW_BYTES.into())
         .receive_window(RECEIVE_WINDOW_BYTES.into())

@@ -65,8 +65,19 @@ impl Host {
         self.engine.turn(Instant::now()).expect("the socket is fine");
     }
 
-    /// Returns the next event; every client is accepted.
+    /// Returns the next event; every client is accepted, and every session admitted.
     pub(crate) async fn told(&mut self) -> Event {
+        loop {
+            match self.event().await {
+                Event::Incoming(incoming) => self.let_in(incoming),
+                Event::Asked { id, .. } => self.engine.admit(id, Instant::now()),
+                event => return event,
+            }
+        }
+    }
+
+    /// Returns the next event; every client is accepted, and its session is the caller's to decide about.
+    pub(crate) async fn asked(&mut self) -> Event {
         loop {
             match self.event().await {
                 Event::Incoming(incoming) => self.let_in(incoming),
@@ -83,7 +94,7 @@ impl Host {
     /// The next client.
     pub(crate) async fn accept(&mut self) -> Id {
         match self.told().await {
-            Event::Connected { id } => id,
+            Event::Connected { id, .. } => id,
             event => panic!("{event:?}"),
         }
     }
@@ -106,6 +117,7 @@ impl Host {
                 output = &mut future => break output,
                 event = self.event() => match event {
                     Event::Incoming(incoming) => self.let_in(incoming),
+                    Event::Asked { id, .. } => self.engine.admit(id, Instant::now()),
                     event => seen.push_back(event),
                 },
             }

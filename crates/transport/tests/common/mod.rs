@@ -1,6 +1,7 @@
 //! Two ends of a link of each kind, on real sockets of this machine.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod h3;
 pub(crate) mod host;
 pub(crate) mod hub;
 pub(crate) mod nat;

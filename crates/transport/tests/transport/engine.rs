@@ -408,7 +408,7 @@ async fn who_speaks_another_protocol_or_takes_no_datagrams_does_not_get_in() {
     within(async {
         let mut host = Host::start();
         let (addr, certificates) = (host.addr, host.certificates.clone());
-        for alpn in [&[&b"h3"[..]][..], &[]] {
+        for alpn in [&[&b"h2"[..]][..], &[]] {
             let dialing = raw::connect_with(addr, &certificates, alpn, TransportConfig::default());
             assert!(host.serve_while(dialing).await.is_err());
             // The first packet is enough, so there never was a connection.

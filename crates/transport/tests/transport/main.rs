@@ -11,3 +11,4 @@ mod lan;
 mod quic;
 mod rate;
 mod websocket;
+mod webtransport;

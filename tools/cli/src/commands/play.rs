@@ -187,6 +187,8 @@ fn describe(hud: &mut HudModel, player: &Player, own: Option<&OwnServer>) {
                 Transport::Relay(LinkKind::WebSocket) => "ws",
                 Transport::Relay(LinkKind::Memory) => "with the server",
                 Transport::Relay(LinkKind::Quic) => "quic",
+                Transport::Relay(LinkKind::WebTransport) => "web",
+                Transport::Relay(LinkKind::Unknown(_)) => "relay",
             };
             let line = MemberLine {
                 name: shown(&player.name, player.id),

@@ -212,7 +212,7 @@ fn announce(server: &Server, online: Option<&OnlineConfig>) {
     let port = server.local_port();
     say(&format!("Parlor {} listens on port {port}", env!("CARGO_PKG_VERSION")));
     say(&format!("  games    QUIC, UDP {port}; WebSocket, wss://HOST:{port}/ws"));
-    say(&format!("  web      https://HOST:{port}/  (rooms: /rooms/CODE)"));
+    say(&format!("  web      https://HOST:{port}/  (rooms: /rooms/CODE; pages connect as /web.json says)"));
     say(&format!("  health   https://HOST:{port}/health, and /ready: whether it takes players"));
     if let Some(addr) = server.metrics_addr() {
         say(&format!("  metrics  http://{addr}/metrics, and /health and /ready there too"));

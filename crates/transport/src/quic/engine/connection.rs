@@ -3,17 +3,19 @@
 use super::super::ALPN_PARLOR;
 use super::super::closed::lost;
 use super::super::handshake::HandshakeError;
+use super::super::webtransport::{ALPN_HTTP3, prefixes};
 use super::inbound::{Budget, Inbound};
 use super::outbound::Outbound;
+use super::web::{Came, Web};
 use super::{Event, Id};
 use crate::closed::{CloseCode, LinkClosed, Violation, clip_reason};
 use crate::outbox::{LinkStats, SendError};
 use crate::rate::FLOOR_INTERVAL;
 use core::net::SocketAddr;
 use core::time::Duration;
-use parlor_proto::{Packet, limits};
+use parlor_proto::{LinkKind, Packet, limits};
 use quinn::crypto::rustls::HandshakeData;
-use quinn_proto::{ConnectionEvent, Event as Happened, StreamEvent};
+use quinn_proto::{ConnectionError, ConnectionEvent, Dir, Event as Happened, StreamEvent};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -31,6 +33,8 @@ pub(super) struct Connection {
     /// The peer's address as the owner knows it.
     remote: SocketAddr,
     phase: Phase,
+    /// HTTP/3, if the client speaks that.
+    web: Option<Box<Web>>,
     inbound: Inbound,
     outbound: Outbound,
     stats: LinkStats,
@@ -42,6 +46,8 @@ pub(super) struct Connection {
     /// When the peer stopped a stream. Either it is closing and will report that soon, or it is not a Parlor
     /// peer.
     stopped_at: Option<Instant>,
+    /// The peer opened a bidirectional stream, which only HTTP/3 has.
+    has_bidirectional: bool,
     /// Its entry in the engine's timers, never later than the due time.
     pub(super) timer: Option<Instant>,
     /// Whether it is queued for a flush.
@@ -65,15 +71,12 @@ enum Phase {
 }
 
 struct Parting {
+    why: LinkClosed,
     code: CloseCode,
     reason: String,
     until: Instant,
-}
-
-impl Parting {
-    fn end(&self) -> LinkClosed {
-        LinkClosed::Local { code: self.code, reason: self.reason.clone() }
-    }
+    /// A WebTransport session is closed before its connection is: whether that is said.
+    is_session_closed: bool,
 }
 
 impl Connection {
@@ -82,6 +85,7 @@ impl Connection {
             id,
             remote: library.remote_address(),
             library,
+            web: None,
             phase: Phase::Handshaking { until: now + time, time },
             inbound: Inbound::default(),
             outbound: Outbound::default(),
@@ -90,6 +94,7 @@ impl Connection {
             heard: now,
             full_since: None,
             stopped_at: None,
+            has_bidirectional: false,
             timer: None,
             is_touched: false,
             is_unread: false,
@@ -115,7 +120,7 @@ impl Connection {
         match &self.phase {
             Phase::Open => {}
             Phase::Handshaking { .. } => return Err(SendError::NotWritable(packet)),
-            Phase::Parting(parting) => return Err(SendError::Closed(parting.end())),
+            Phase::Parting(parting) => return Err(SendError::Closed(parting.why.clone())),
             Phase::Over(end) => return Err(SendError::Closed((**end).clone())),
             Phase::Gone => return Err(SendError::Closed(super::unknown())),
         }
@@ -152,10 +157,21 @@ impl Connection {
     /// Closes this end, once sent packets have arrived or timed out.
     pub(super) fn part(&mut self, code: CloseCode, reason: &str, now: Instant) {
         if matches!(self.phase, Phase::Open) {
+            let reason = clip_reason(reason).to_owned();
+            let why = LinkClosed::Local { code, reason: reason.clone() };
             let until = now + limits::CLOSE_LINGER;
             self.phase =
-                Phase::Parting(Box::new(Parting { code, reason: clip_reason(reason).to_owned(), until }));
+                Phase::Parting(Box::new(Parting { why, code, reason, until, is_session_closed: false }));
         }
+    }
+
+    /// Closes the WebTransport session, and the connection once the client knows.
+    fn close_session(&mut self, why: LinkClosed, code: CloseCode, reason: String, now: Instant) {
+        if let Some(web) = &mut self.web {
+            web.close(code, &reason);
+        }
+        let until = now + limits::CLOSE_LINGER;
+        self.phase = Phase::Parting(Box::new(Parting { why, code, reason, until, is_session_closed: true }));
     }
 
     /// Closes this end at once.
@@ -170,9 +186,15 @@ impl Connection {
                 events,
             ),
             Phase::Open => {
-                self.end(LinkClosed::Local { code, reason: reason.clone() }, (code, reason), now, events)
+                let why = LinkClosed::Local { code, reason: reason.clone() };
+                self.end_session(why, (code, reason), now, events);
             }
-            Phase::Parting(parting) => self.end(parting.end(), (code, reason), now, events),
+            Phase::Parting(parting) if parting.is_session_closed => {}
+            Phase::Parting(parting) if self.web.is_some() => {
+                let (why, code, reason) = (parting.why.clone(), parting.code, parting.reason.clone());
+                self.close_session(why, code, reason, now);
+            }
+            Phase::Parting(parting) => self.end(parting.why.clone(), (code, reason), now, events),
             Phase::Over(end) => self.end((**end).clone(), (code, reason), now, events),
         }
     }
@@ -187,13 +209,21 @@ impl Connection {
                 Happened::Connected => self.connected(now, events),
                 Happened::ConnectionLost { reason } => self.lost(reason, events),
                 Happened::DatagramReceived => self.inbound.datagrams_came(),
+                Happened::Stream(StreamEvent::Opened { dir: Dir::Bi }) if self.web.is_none() => {
+                    self.has_bidirectional = true;
+                }
                 Happened::Stream(StreamEvent::Opened { .. } | StreamEvent::Readable { .. }) => {
                     self.inbound.streams_came();
                 }
                 Happened::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. }) => {
                     self.outbound.room_came();
                 }
-                Happened::Stream(StreamEvent::Finished { id }) => self.outbound.arrived(id),
+                Happened::Stream(StreamEvent::Finished { id }) => {
+                    self.outbound.arrived(id);
+                    self.web.iter_mut().for_each(|web| web.arrived(id));
+                }
+                // A session that is not admitted has other ends than this.
+                Happened::Stream(StreamEvent::Stopped { .. }) if self.is_handshaking() => {}
                 Happened::Stream(StreamEvent::Stopped { .. }) => {
                     self.stopped_at.get_or_insert(now);
                 }
@@ -204,8 +234,89 @@ impl Connection {
         any
     }
 
+    /// Reads what is HTTP/3's, and gives the link its streams.
+    fn read_web(&mut self, now: Instant, events: &mut Events) -> Result<(), Violation> {
+        let is_open = matches!(self.phase, Phase::Open);
+        let Some(web) =
+            self.web.as_mut().filter(|_| is_open || matches!(self.phase, Phase::Handshaking { .. }))
+        else {
+            return Ok(());
+        };
+        if !self.inbound.may_read_streams() {
+            return Ok(());
+        }
+        web.read(&mut self.library)?;
+        if let Some(session) = self.inbound.session() {
+            web.take_streams(session)?.into_iter().for_each(|id| self.inbound.begin(id));
+            web.limits().into_iter().for_each(|limits| self.outbound.allow(limits));
+        } else {
+            self.inbound.streams_read();
+        }
+        while let Some(came) = web.poll(&mut self.library) {
+            match came {
+                Came::Asked(request) => events.push_back(Event::Asked { id: self.id, request }),
+                Came::Over(end) if is_open => {
+                    self.phase = Phase::Over(Box::new(end));
+                    break;
+                }
+                // The client withdrew its request.
+                Came::Over(_) => {
+                    let gone = |remote| HandshakeError::Failed { remote, detail: "it gave up".to_owned() };
+                    self.fail(gone, (CloseCode::DONE, String::new()), now, events);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Admits the WebTransport session that was asked for. Does nothing if it is over.
+    pub(super) fn admit(&mut self, now: Instant, events: &mut Events) {
+        let Some(web) = self.web.as_mut().filter(|_| matches!(self.phase, Phase::Handshaking { .. })) else {
+            return;
+        };
+        let Some((session, limits)) = web.admit() else { return };
+        let prefixes = prefixes(session);
+        let needed = limits::DATAGRAM_BYTES_MAX + prefixes.1.len();
+        if self.library.datagrams().max_size().is_none_or(|max| max < needed) {
+            return self.reject(Violation::NoDatagrams, now, events);
+        }
+        self.inbound.enter(session);
+        self.outbound.enter(prefixes, limits);
+        match web.take_streams(session) {
+            Ok(streams) => streams.into_iter().for_each(|id| self.inbound.begin(id)),
+            Err(violation) => return self.reject(violation, now, events),
+        }
+        self.open(LinkKind::WebTransport, events);
+    }
+
+    /// Refuses the WebTransport session that was asked for, with an HTTP status.
+    pub(super) fn refuse(&mut self, status: u16) {
+        if let Some(web) = &mut self.web {
+            web.refuse(&mut self.library, status);
+        }
+    }
+
+    fn open(&mut self, kind: LinkKind, events: &mut Events) {
+        self.phase = Phase::Open;
+        self.empty_space_bytes = self.library.datagrams().send_buffer_space();
+        events.push_back(Event::Connected { id: self.id, kind });
+    }
+
     /// Takes received packets within the budget. Returns whether there may be more.
     pub(super) fn read(&mut self, budget: Budget, now: Instant, events: &mut Events) -> bool {
+        let read = match self.has_bidirectional {
+            true => Err(Violation::Bidirectional),
+            false => self.read_web(now, events),
+        };
+        if let Err(violation) = read {
+            match self.phase {
+                Phase::Handshaking { .. } => self.reject(violation, now, events),
+                Phase::Open => self.violate(&violation, now, events),
+                Phase::Parting(_) | Phase::Over(_) | Phase::Gone => {}
+            }
+            return false;
+        }
         if !matches!(self.phase, Phase::Open | Phase::Over(_)) {
             return false;
         }
@@ -226,14 +337,23 @@ impl Connection {
         }
         if let Phase::Over(end) = &self.phase {
             let why = (**end).clone();
-            self.forget();
-            events.push_back(Event::Closed { id: self.id, why });
+            match self.web {
+                // The session is over, and its connection is not.
+                Some(_) => self.end(why, (CloseCode::DONE, String::new()), now, events),
+                None => {
+                    self.forget();
+                    events.push_back(Event::Closed { id: self.id, why });
+                }
+            }
         }
         false
     }
 
     /// Passes queued packets to the library, and reports carriers that are writable again.
     pub(super) fn pump(&mut self, now: Instant, events: &mut Events) {
+        if let Some(web) = &mut self.web {
+            web.write(&mut self.library);
+        }
         if matches!(self.phase, Phase::Open | Phase::Parting(_)) {
             let (is_starved, has_none) = (self.is_starved(now), self.has_no_datagram());
             if let Err(violation) = self.outbound.pump(&mut self.library, is_starved, has_none) {
@@ -285,14 +405,27 @@ impl Connection {
             Phase::Open if self.is_refused(now) => self.violate(&Violation::StreamStopped, now, events),
             // A peer that stopped a stream gets nothing more on it, so there is nothing to wait for.
             Phase::Parting(parting)
-                if parting.until <= now || self.stopped_at.is_some() || self.outbound.is_done() =>
+                if parting.until <= now || self.stopped_at.is_some() || self.has_arrived(parting) =>
             {
-                let (end, farewell) = (parting.end(), (parting.code, parting.reason.clone()));
-                self.end(end, farewell, now, events);
+                let (why, code, reason) = (parting.why.clone(), parting.code, parting.reason.clone());
+                if self.web.is_some() && !parting.is_session_closed {
+                    self.stopped_at = None;
+                    self.close_session(why, code, reason, now);
+                } else {
+                    self.end(why, (code, reason), now, events);
+                }
             }
             _ => return false,
         }
         true
+    }
+
+    /// Whether the peer has all that it must have before the next step of parting.
+    fn has_arrived(&self, parting: &Parting) -> bool {
+        match &self.web {
+            Some(web) if parting.is_session_closed => web.has_closed(),
+            _ => self.outbound.is_done(),
+        }
     }
 
     /// When it must be polled at the latest.
@@ -332,23 +465,30 @@ impl Connection {
         }
         let data = self.library.crypto_session().handshake_data();
         let alpn = data.and_then(|data| data.downcast::<HandshakeData>().ok()).and_then(|data| data.protocol);
-        if alpn.as_deref() != Some(ALPN_PARLOR) {
+        if alpn.as_deref() == Some(ALPN_HTTP3) {
+            let begun = self.web.insert(Box::default()).begin(&mut self.library);
+            if let Err(violation) = begun {
+                self.reject(violation, now, events);
+            }
+        } else if alpn.as_deref() != Some(ALPN_PARLOR) {
             let detail = "no protocol was negotiated";
             let farewell = (CloseCode::NOT_PARLOR, detail.to_owned());
             let failed = |remote| HandshakeError::Failed { remote, detail: detail.to_owned() };
             self.fail(failed, farewell, now, events);
         } else if self.library.datagrams().max_size().is_none_or(|max| max < limits::DATAGRAM_BYTES_MAX) {
-            let violation = Violation::NoDatagrams;
-            let farewell = (violation.code(), violation.to_string());
-            self.fail(|remote| HandshakeError::NotParlor { remote, violation }, farewell, now, events);
+            self.reject(Violation::NoDatagrams, now, events);
         } else {
-            self.phase = Phase::Open;
-            self.empty_space_bytes = self.library.datagrams().send_buffer_space();
-            events.push_back(Event::Connected { id: self.id });
+            self.open(LinkKind::Quic, events);
         }
     }
 
-    fn lost(&mut self, reason: quinn_proto::ConnectionError, events: &mut Events) {
+    /// Reports that the client was not admitted because of a violation.
+    fn reject(&mut self, violation: Violation, now: Instant, events: &mut Events) {
+        let farewell = (violation.code(), clip_reason(&violation.to_string()).to_owned());
+        self.fail(|remote| HandshakeError::NotParlor { remote, violation }, farewell, now, events);
+    }
+
+    fn lost(&mut self, reason: ConnectionError, events: &mut Events) {
         match &self.phase {
             Phase::Handshaking { .. } => {
                 let error = HandshakeError::Failed {
@@ -358,9 +498,13 @@ impl Connection {
                 self.forget();
                 events.push_back(Event::Failed { id: self.id, error });
             }
+            // A browser's codes of HTTP/3 say nothing of the session.
+            Phase::Open if self.web.is_some() && matches!(reason, ConnectionError::ApplicationClosed(_)) => {
+                self.phase = Phase::Over(Box::new(LinkClosed::Reset));
+            }
             Phase::Open => self.phase = Phase::Over(Box::new(lost(reason))),
             Phase::Parting(parting) => {
-                let why = parting.end();
+                let why = parting.why.clone();
                 self.forget();
                 events.push_back(Event::Closed { id: self.id, why });
             }
@@ -375,7 +519,24 @@ impl Connection {
 
     fn violate(&mut self, violation: &Violation, now: Instant, events: &mut Events) {
         let farewell = (violation.code(), clip_reason(&violation.to_string()).to_owned());
-        self.end(LinkClosed::NotParlor(violation.clone()), farewell, now, events);
+        self.end_session(LinkClosed::NotParlor(violation.clone()), farewell, now, events);
+    }
+
+    /// Ends the link from this end without waiting for what was sent. A WebTransport session that is sound is
+    /// closed first: its page sees no other code.
+    fn end_session(
+        &mut self,
+        why: LinkClosed,
+        (code, reason): (CloseCode, String),
+        now: Instant,
+        events: &mut Events,
+    ) {
+        let is_sound = !matches!(why, LinkClosed::NotParlor(Violation::Http3(_)));
+        if self.web.is_some() && is_sound {
+            self.close_session(why, code, reason, now);
+        } else {
+            self.end(why, (code, reason), now, events);
+        }
     }
 
     /// Reports that the client was not admitted.
@@ -398,13 +559,14 @@ impl Connection {
     }
 
     fn say_farewell(&mut self, (code, reason): (CloseCode, String), now: Instant) {
-        self.library.close(now, code.to_quic(), reason.into_bytes().into());
+        let code = if self.web.is_some() { code.to_http3() } else { code.to_quic() };
+        self.library.close(now, code, reason.into_bytes().into());
         self.forget();
     }
 
     /// Drops everything that the library does not need to drain the connection.
     fn forget(&mut self) {
         self.phase = Phase::Gone;
-        (self.inbound, self.outbound) = (Inbound::default(), Outbound::default());
+        (self.inbound, self.outbound, self.web) = (Inbound::default(), Outbound::default(), None);
     }
 }

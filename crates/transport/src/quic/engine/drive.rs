@@ -101,7 +101,9 @@ impl Engine {
             EVENTS_MAX.. => Budget::NONE,
             _ => Budget::TURN,
         };
+        let was_handshaking = connection.is_handshaking();
         let has_more = connection.read(budget, now, &mut self.events);
+        self.stats.half_open -= usize::from(was_handshaking && !connection.is_handshaking());
         if is_drained {
             self.timers.remove(slot, &mut connection.timer);
             self.connections[slot as usize] = None;
@@ -160,7 +162,7 @@ impl Engine {
     }
 
     /// Queues the connection for the next turn.
-    fn come_again(&mut self, slot: u32) {
+    pub(super) fn come_again(&mut self, slot: u32) {
         if let Some(connection) = slot_of(&mut self.connections, slot)
             && !connection.is_unread
         {

@@ -2,8 +2,9 @@
 //! slows a peer whose packets are not taken.
 
 use super::super::framing::{self, Records, StreamType};
+use super::super::webtransport::{Fault, read_datagram};
 use crate::closed::Violation;
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use parlor_proto::{Carrier, Packet};
 use quinn_proto::{Connection, Dir, ReadError, StreamId};
 
@@ -38,6 +39,9 @@ pub(super) struct Inbound {
     has_datagrams: bool,
     /// There may be unread stream data.
     has_streams: bool,
+    /// A quarter of the WebTransport session's id, which precedes each datagram; `None` on a connection of
+    /// its own.
+    session: Option<u64>,
     /// The state of a connection whose peer sends on streams.
     streams: Option<Box<Streams>>,
 }
@@ -59,7 +63,7 @@ struct Begun {
 }
 
 /// The result of reading a stream.
-enum Read {
+pub(super) enum Read {
     /// It has no more data at the moment.
     Blocked,
     /// It ended.
@@ -85,6 +89,33 @@ impl Inbound {
         self.has_streams = true;
     }
 
+    /// Reads within a WebTransport session from now on: all that came before is of it.
+    pub(super) fn enter(&mut self, session: u64) {
+        *self = Inbound { session: Some(session / 4), has_datagrams: true, ..Inbound::default() };
+    }
+
+    /// Adds a stream of the WebTransport session, whose prefix is read.
+    pub(super) fn begin(&mut self, id: StreamId) {
+        let begun = Begun { id, is_isolated: false, packet: BytesMut::new() };
+        self.streams.get_or_insert_default().begun.push(begun);
+        self.has_streams = true;
+    }
+
+    /// A quarter of the WebTransport session's id.
+    pub(super) fn session(&self) -> Option<u64> {
+        self.session.map(|quarter| quarter * 4)
+    }
+
+    /// Whether a stream may have something to read.
+    pub(super) fn may_read_streams(&self) -> bool {
+        self.has_streams
+    }
+
+    /// Records that no stream has something to read.
+    pub(super) fn streams_read(&mut self) {
+        self.has_streams = false;
+    }
+
     /// Whether there may be something to take.
     pub(super) fn is_ready(&self) -> bool {
         self.has_datagrams || self.has_streams
@@ -98,11 +129,14 @@ impl Inbound {
         mut give: impl FnMut(Packet),
     ) -> Result<(), Violation> {
         if self.has_datagrams {
-            self.has_datagrams = take_datagrams(connection, budget, &mut give)?;
+            self.has_datagrams = take_datagrams(connection, self.session, budget, &mut give)?;
         }
         if self.has_streams {
             let streams = self.streams.get_or_insert_default();
-            streams.accept(connection);
+            // Within a session HTTP/3 accepts streams.
+            if self.session.is_none() {
+                streams.accept(connection);
+            }
             let mut of_isolated = budget;
             streams.take_begun(connection, &mut of_isolated, &mut give)?;
             let mut of_records = budget;
@@ -116,11 +150,17 @@ impl Inbound {
 /// Whether there may be more.
 fn take_datagrams(
     connection: &mut Connection,
+    session: Option<u64>,
     mut budget: Budget,
     give: &mut impl FnMut(Packet),
 ) -> Result<bool, Violation> {
     while !budget.is_spent() {
-        let Some(bytes) = connection.datagrams().recv() else { return Ok(false) };
+        let Some(mut bytes) = connection.datagrams().recv() else { return Ok(false) };
+        if let Some(session) = session {
+            let prefix = read_datagram(&bytes).filter(|(of, _)| *of == session);
+            let (_, width) = prefix.ok_or(Fault::OtherSession)?;
+            bytes.advance(width);
+        }
         let packet = framing::datagram(bytes)?;
         budget.spend(&packet);
         give(packet);
@@ -234,7 +274,7 @@ impl Begun {
 }
 
 /// Reads chunks of at most `bytes_max` bytes as long as `take` accepts more.
-fn read(
+pub(super) fn read(
     connection: &mut Connection,
     id: StreamId,
     bytes_max: usize,

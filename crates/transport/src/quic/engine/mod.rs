@@ -25,9 +25,11 @@ mod socket;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod web;
 
 use super::congestion::bytes_per_second;
 use super::handshake::{HandshakeError, HandshakeLimits, ListenError, ListenerStats, server_config};
+use super::webtransport::Request;
 use crate::closed::{CloseCode, LinkClosed};
 use crate::impaired::Conditions;
 use crate::outbox::{LinkStats, SendError, check_size};
@@ -38,7 +40,7 @@ use core::future::poll_fn;
 use core::net::SocketAddr;
 use core::time::Duration;
 use drive::unknown;
-use parlor_proto::{Carrier, Packet};
+use parlor_proto::{Carrier, LinkKind, Packet};
 use port::Port;
 use quinn_proto::{Endpoint, EndpointConfig, Transmit};
 use std::io;
@@ -66,10 +68,20 @@ pub enum Event {
     /// A client wants to connect: [`accept`](Engine::accept), [`refuse`](Engine::refuse) or
     /// [`ask_for_proof`](Engine::ask_for_proof).
     Incoming(Incoming),
+    /// A browser asks for a WebTransport session: [`admit`](Engine::admit) or
+    /// [`turn_down`](Engine::turn_down), within the time of its handshake.
+    Asked {
+        /// From [`accept`](Engine::accept).
+        id: Id,
+        /// The request.
+        request: Request,
+    },
     /// The handshake is done: packets may be sent.
     Connected {
         /// From [`accept`](Engine::accept).
         id: Id,
+        /// QUIC or WebTransport.
+        kind: LinkKind,
     },
     /// The handshake failed. The connection is dropped.
     Failed {
@@ -305,6 +317,30 @@ impl Engine {
     pub fn ask_for_proof(&mut self, incoming: Incoming) {
         self.stats.half_open -= 1;
         self.retry(*incoming.0);
+    }
+
+    /// Admits the WebTransport session that [`Event::Asked`] asks for. [`Event::Connected`] follows, unless the
+    /// client withdrew meanwhile.
+    pub fn admit(&mut self, id: Id, now: Instant) {
+        self.answer(id, |connection, events| connection.admit(now, events));
+    }
+
+    /// Refuses the WebTransport session that [`Event::Asked`] asks for, with an HTTP status. The client may ask
+    /// again, within the time of its handshake.
+    pub fn turn_down(&mut self, id: Id, status: u16) {
+        self.answer(id, |connection, _| connection.refuse(status));
+    }
+
+    fn answer(&mut self, id: Id, answer: impl FnOnce(&mut Connection, &mut Events)) {
+        let connection = self.connections.get_mut(id.slot as usize).and_then(Option::as_deref_mut);
+        if let Some(connection) = connection.filter(|connection| connection.id == id) {
+            let was_handshaking = connection.is_handshaking();
+            answer(connection, &mut self.events);
+            self.stats.half_open -= usize::from(was_handshaking && !connection.is_handshaking());
+            // What came with the request is read with the next turn.
+            self.come_again(id.slot);
+            self.touch(id.slot);
+        }
     }
 
     /// Queues a packet for the next [`flush`](Self::flush). An accepted stream packet arrives unless the link

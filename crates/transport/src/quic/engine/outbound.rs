@@ -4,12 +4,13 @@
 
 use super::super::framing::record_head;
 use super::super::link::CAPACITY;
+use super::super::webtransport::Limits;
 use super::super::{ISOLATED_IN_FLIGHT_BYTES_MAX, STREAM_TYPE_ISOLATED, STREAMS_MAX};
 use crate::closed::{LinkClosed, Violation};
 use crate::outbox::SendError;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use parlor_proto::{Carrier, Packet};
-use quinn_proto::{Connection, Dir, SendDatagramError, StreamId};
+use quinn_proto::{Connection, Dir, SendDatagramError, SendStream, StreamId, Written};
 use std::collections::VecDeque;
 
 /// Overhead of a queued chunk beside its bytes, so that empty packets fill a queue too.
@@ -17,6 +18,8 @@ const CHUNK_OVERHEAD_BYTES: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
+    /// How a WebTransport session marks and limits what it sends; `None` on a connection of its own.
+    session: Option<Box<Session>>,
     /// The datagram that found no room in the library's buffer; on a starved path the newest.
     datagram: Option<Bytes>,
     /// The path carries next to nothing.
@@ -25,6 +28,17 @@ pub(super) struct Outbound {
     full: [bool; 3],
     /// The state of a connection that sends on streams.
     streams: Option<Box<Streams>>,
+}
+
+#[derive(Debug)]
+struct Session {
+    /// The beginning of each stream, which counts against no limit.
+    stream_prefix: Bytes,
+    datagram_prefix: Bytes,
+    limits: Limits,
+    /// What was sent, by the limits' measure.
+    sent_bytes: u64,
+    sent_streams: u64,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +55,8 @@ struct Records {
     chunks: VecDeque<Bytes>,
     bytes: usize,
     stream: Option<StreamId>,
+    /// Bytes of the stream's prefix that are not written.
+    prefix_bytes: usize,
     /// The state of the stream's end.
     end: End,
 }
@@ -62,12 +78,49 @@ struct Isolated {
     packets: VecDeque<Bytes>,
     bytes: usize,
     /// The packet whose stream is not completely written.
-    begun: Option<(StreamId, [Bytes; 2])>,
+    begun: Option<(StreamId, Begun)>,
     /// Streams that the peer has not completely acknowledged, with the bytes of their packets.
     under_way: Vec<(StreamId, usize)>,
 }
 
+#[derive(Debug)]
+struct Begun {
+    chunks: [Bytes; 3],
+    /// Bytes of the stream's prefix that are not written.
+    prefix_bytes: usize,
+}
+
 impl Outbound {
+    /// Sends within a WebTransport session from now on.
+    pub(super) fn enter(&mut self, (stream, datagram): (Vec<u8>, Vec<u8>), limits: Limits) {
+        let (stream_prefix, datagram_prefix) = (stream.into(), datagram.into());
+        let session = Session { stream_prefix, datagram_prefix, limits, sent_bytes: 0, sent_streams: 0 };
+        self.session = Some(Box::new(session));
+    }
+
+    /// Records the session's limits, which may have risen.
+    pub(super) fn allow(&mut self, limits: Limits) {
+        if let Some(session) = &mut self.session
+            && session.limits != limits
+        {
+            session.limits = limits;
+            self.room_came();
+        }
+    }
+
+    /// A datagram as the connection carries it.
+    fn framed(&self, packet: Bytes) -> Bytes {
+        match &self.session {
+            None => packet,
+            Some(session) => {
+                let mut framed = BytesMut::with_capacity(session.datagram_prefix.len() + packet.len());
+                framed.extend_from_slice(&session.datagram_prefix);
+                framed.extend_from_slice(&packet);
+                framed.freeze()
+            }
+        }
+    }
+
     /// Accepts a packet, or returns why not.
     pub(super) fn push(&mut self, connection: &mut Connection, packet: Packet) -> Result<(), SendError> {
         if !self.is_writable(packet.carrier) {
@@ -75,8 +128,8 @@ impl Outbound {
             return Err(SendError::NotWritable(packet));
         }
         match packet.carrier {
-            Carrier::Datagram if self.is_starved => self.datagram = Some(packet.bytes),
-            Carrier::Datagram => match connection.datagrams().send(packet.bytes, false) {
+            Carrier::Datagram if self.is_starved => self.datagram = Some(self.framed(packet.bytes)),
+            Carrier::Datagram => match connection.datagrams().send(self.framed(packet.bytes), false) {
                 Ok(()) => {}
                 Err(SendDatagramError::Blocked(bytes)) => self.datagram = Some(bytes),
                 Err(_) => return Err(SendError::Closed(LinkClosed::NotParlor(Violation::NoDatagrams))),
@@ -91,7 +144,7 @@ impl Outbound {
     pub(super) fn push_last(&mut self, connection: &mut Connection, packet: Packet) {
         match packet.carrier {
             Carrier::Datagram => {
-                if let Err(error) = connection.datagrams().send(packet.bytes, false) {
+                if let Err(error) = connection.datagrams().send(self.framed(packet.bytes), false) {
                     tracing::trace!(%error, "a last datagram was not sent");
                 }
             }
@@ -140,8 +193,8 @@ impl Outbound {
         if let Some(streams) = &mut self.streams
             && core::mem::take(&mut streams.is_ready)
         {
-            streams.records.write(connection);
-            streams.isolated.write(connection);
+            let session = self.session.as_deref_mut();
+            streams.write(connection, session);
         }
         Ok(())
     }
@@ -195,6 +248,73 @@ impl Outbound {
     }
 }
 
+impl Streams {
+    fn write(&mut self, connection: &mut Connection, mut session: Option<&mut Session>) {
+        self.records.write(connection, session.as_deref_mut());
+        self.isolated.write(connection, session);
+    }
+}
+
+impl Session {
+    /// Opens a stream of a session, if its limits allow.
+    fn open(session: &mut Option<&mut Self>, connection: &mut Connection) -> Option<(StreamId, Bytes)> {
+        let Some(session) = session else {
+            return Some((connection.streams().open(Dir::Uni)?, Bytes::new()));
+        };
+        if session.sent_streams >= session.limits.streams {
+            return None;
+        }
+        let id = connection.streams().open(Dir::Uni)?;
+        session.sent_streams += 1;
+        Some((id, session.stream_prefix.clone()))
+    }
+
+    /// Writes what the library and the session's limits allow. Chunks lose what is written. `None` if nothing
+    /// more can be written at the moment.
+    fn write(
+        session: Option<&mut Self>,
+        connection: &mut Connection,
+        id: StreamId,
+        chunks: &mut [Bytes],
+        prefix_bytes: &mut usize,
+    ) -> Option<Written> {
+        let mut stream = connection.send_stream(id);
+        // The library reports a stopped stream as an event, and nothing is written then.
+        let Some(session) = session else { return stream.write_chunks(chunks).ok() };
+        let left = session.limits.bytes.saturating_sub(session.sent_bytes);
+        let left = usize::try_from(left).unwrap_or(usize::MAX).saturating_add(*prefix_bytes);
+        let written = if chunks.iter().map(Bytes::len).sum::<usize>() <= left {
+            stream.write_chunks(chunks).ok()?
+        } else {
+            write_some(&mut stream, chunks, left)?
+        };
+        let of_prefix = written.bytes.min(*prefix_bytes);
+        *prefix_bytes -= of_prefix;
+        session.sent_bytes += (written.bytes - of_prefix) as u64;
+        Some(written)
+    }
+}
+
+/// Writes at most `left` bytes.
+fn write_some(stream: &mut SendStream<'_>, chunks: &mut [Bytes], left: usize) -> Option<Written> {
+    let mut all = Written::default();
+    for chunk in chunks {
+        let mut part = [chunk.slice(..chunk.len().min(left - all.bytes))];
+        if part[0].is_empty() && !chunk.is_empty() {
+            break;
+        }
+        let written = stream.write_chunks(&mut part).ok();
+        let bytes = written.map_or(0, |written| written.bytes);
+        all.bytes += bytes;
+        let _ = chunk.split_to(bytes);
+        if !chunk.is_empty() {
+            break;
+        }
+        all.chunks += 1;
+    }
+    (all.bytes > 0).then_some(all)
+}
+
 impl Records {
     fn push(&mut self, record: Bytes) {
         let is_first = self.stream.is_none() && self.chunks.is_empty();
@@ -204,15 +324,27 @@ impl Records {
         self.chunks.push_back(record);
     }
 
-    fn write(&mut self, connection: &mut Connection) {
+    fn write(&mut self, connection: &mut Connection, mut session: Option<&mut Session>) {
         if self.chunks.is_empty() || self.end != End::Open {
             return;
         }
-        let Some(id) = self.stream.or_else(|| connection.streams().open(Dir::Uni)) else { return };
-        self.stream = Some(id);
+        let id = match self.stream {
+            Some(id) => id,
+            None => {
+                let Some((id, prefix)) = Session::open(&mut session, connection) else { return };
+                self.prefix_bytes = prefix.len();
+                if !prefix.is_empty() {
+                    self.bytes += prefix.len() + CHUNK_OVERHEAD_BYTES;
+                    self.chunks.push_front(prefix);
+                }
+                *self.stream.insert(id)
+            }
+        };
         while !self.chunks.is_empty() {
-            // The library reports a stopped stream as an event, and nothing is written then.
-            let Ok(written) = connection.send_stream(id).write_chunks(self.chunks.make_contiguous()) else {
+            let chunks = self.chunks.make_contiguous();
+            let session = session.as_deref_mut();
+            let Some(written) = Session::write(session, connection, id, chunks, &mut self.prefix_bytes)
+            else {
                 return;
             };
             self.bytes -= written.bytes + written.chunks * CHUNK_OVERHEAD_BYTES;
@@ -248,7 +380,7 @@ impl Isolated {
 
     /// Writes isolated packets. The number of packets and bytes in flight is bounded, so that a receiver can
     /// bound its unfinished ones.
-    fn write(&mut self, connection: &mut Connection) {
+    fn write(&mut self, connection: &mut Connection, mut session: Option<&mut Session>) {
         loop {
             if self.begun.is_none() {
                 let Some(next) = self.packets.front() else { return };
@@ -259,20 +391,21 @@ impl Isolated {
                 if !has_room {
                     return;
                 }
-                let Some(id) = connection.streams().open(Dir::Uni) else { return };
+                let Some((id, prefix)) = Session::open(&mut session, connection) else { return };
                 let Some(packet) = self.packets.pop_front() else { return };
                 self.bytes -= packet.len() + 2 * CHUNK_OVERHEAD_BYTES;
                 self.under_way.push((id, packet.len()));
-                self.begun = Some((id, [Bytes::from_static(&[STREAM_TYPE_ISOLATED]), packet]));
+                let prefix_bytes = prefix.len();
+                let chunks = [prefix, Bytes::from_static(&[STREAM_TYPE_ISOLATED]), packet];
+                self.begun = Some((id, Begun { chunks, prefix_bytes }));
             }
-            let Some((id, chunks)) = &mut self.begun else { return };
-            let mut stream = connection.send_stream(*id);
+            let Some((id, Begun { chunks, prefix_bytes })) = &mut self.begun else { return };
             while chunks.iter().any(|chunk| !chunk.is_empty()) {
-                // See above for a stopped stream.
-                let Ok(_) = stream.write_chunks(chunks) else { return };
+                let session = session.as_deref_mut();
+                let Some(_) = Session::write(session, connection, *id, chunks, prefix_bytes) else { return };
             }
             // Fails only for a stopped stream.
-            let _ = stream.finish();
+            let _ = connection.send_stream(*id).finish();
             self.begun = None;
         }
     }

@@ -164,7 +164,7 @@ async fn what_goes_first_when_a_path_is_back_is_not_what_waited_when_it_broke() 
                     Event::Incoming(incoming) => {
                         engine.accept(incoming, Duration::from_secs(60), now).unwrap();
                     }
-                    Event::Connected { id } => client = Some(id),
+                    Event::Connected { id, .. } => client = Some(id),
                     event => panic!("{event:?}"),
                 }
             }
