@@ -1,6 +1,6 @@
 // Builds the package: entries bundled by esbuild, types by tsc, the wasm inlined; and reports sizes against their aims.
 //
-//   node build.mjs [--wasm PATH]    default: target/web/parlor.wasm, which `cargo xtask web` makes
+//   node build.mjs [--wasm PATH]    default: what `cargo xtask web` makes
 
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { build } from "esbuild";
 const here = dirname(fileURLToPath(import.meta.url));
 const out = join(here, "dist");
 const wasmAt = process.argv.indexOf("--wasm");
-const wasmPath = wasmAt > 0 ? process.argv[wasmAt + 1] : (process.env.PARLOR_WASM ?? join(here, "../../target/web/parlor.wasm"));
+const wasmPath = wasmAt > 0 ? process.argv[wasmAt + 1] : (process.env.PARLOR_WASM ?? join(here, "../../target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm"));
 
 /** Aims in bytes of gzip. What is larger fails the build. */
 const AIMS = { "index.js without its wasm": 30_000, "worker.js": 6_000, "parlor.wasm": 230_000 };

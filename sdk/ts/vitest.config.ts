@@ -2,12 +2,13 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
+    // A test that is run alone leaves the others out.
+    allowOnly: false,
     projects: [
       {
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
-          typecheck: { enabled: true, include: ["test/types/**/*.test-d.ts"], tsconfig: "tsconfig.json" },
         },
       },
       {

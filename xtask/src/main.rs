@@ -14,6 +14,7 @@ mod options;
 mod peers;
 mod release;
 mod runner;
+mod sdk;
 mod steps;
 mod tidy;
 mod wasm;

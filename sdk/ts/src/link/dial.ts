@@ -45,7 +45,7 @@ interface WebInfo {
 
 /** Dials, and resolves with the first link that stands. */
 export async function dial(request: DialRequest, tools: DialTools, events: LinkEvents, signal: AbortSignal): Promise<Link> {
-  const attempts = new Attempts(signal);
+  const attempts = new Attempts(signal, request.address);
   const WebSocket = request.via === "webtransport" ? undefined : tools.WebSocket;
   const WebTransport = request.via === "websocket" ? undefined : tools.WebTransport;
   if (WebSocket === undefined && WebTransport === undefined) throw noWay(request.via);
@@ -81,7 +81,10 @@ class Attempts {
   private waiting = 0;
   private isOver = false;
 
-  constructor(private readonly signal: AbortSignal) {
+  constructor(
+    private readonly signal: AbortSignal,
+    private readonly address: Address,
+  ) {
     this.winner = new Promise((resolve, reject) => {
       this.settle = { resolve, reject };
     });
@@ -133,7 +136,7 @@ class Attempts {
 
   private failIfAll(): void {
     if (this.isOver || this.running > 0 || this.waiting > 0) return;
-    this.over(() => this.settle.reject(worst(this.failures)));
+    this.over(() => this.settle.reject(worst(this.failures, this.address)));
   }
 
   private over(settle: () => void): void {
@@ -189,14 +192,18 @@ function noWay(via: ViaOption): LinkFault {
 }
 
 /** Of all that failed, what says most: what the browser blocks, then who answered but is no Parlor server. */
-function worst(failures: unknown[]): LinkFault {
-  const errors = failures.map((thrown) =>
-    thrown instanceof LinkFault ? thrown : new LinkFault("unreachable", sentence(thrown)),
-  );
+function worst(failures: unknown[], address: Address): LinkFault {
+  const faults = failures.map((thrown) => (thrown instanceof LinkFault ? thrown : new LinkFault("unreachable", sentence(thrown))));
   const rank = ["blocked_by_browser", "not_parlor"];
-  const worst = rank.map((code) => errors.find((error) => error.code === code)).find((error) => error !== undefined);
-  const first = worst ?? errors.at(-1)!;
-  if (errors.length === 1) return first;
-  const message = errors.map((error) => error.message).join("; ");
-  return new LinkFault(first.code, message, first.hint);
+  const worst = rank.map((code) => faults.find((fault) => fault.code === code)).find((fault) => fault !== undefined);
+  const { code, hint } = worst ?? faults.at(-1)!;
+  const message = faults.map((fault) => fault.message).join("; ");
+  return new LinkFault(code, message, hint === "" && code === "unreachable" ? hintForStranger(address) : hint);
+}
+
+/** A server takes pages of its own origin and of those that its operator names; a browser does not say that it refused. */
+function hintForStranger(address: Address): string {
+  const { origin } = globalThis as { origin?: string };
+  if (origin === undefined || !/^https?:/.test(origin) || origin === new URL(baseUrl(address, "http")).origin) return "";
+  return `check that the server runs, its address and port, and that it takes pages of this origin: parlor serve --web-origins ${origin}`;
 }

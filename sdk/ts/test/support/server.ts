@@ -9,9 +9,9 @@ import { setModuleSource } from "../../src/wasm/module.js";
 import type { WebSocketConstructor } from "../../src/link/websocket.js";
 
 const root = resolve(import.meta.dirname, "../../../..");
-const binary = process.env["PARLOR_BINARY"] ?? join(root, "target/debug/parlor");
+const binary = process.env["PARLOR_BIN"] ?? join(root, "target/debug/parlor");
 /** Where the module is. */
-export const wasmPath = process.env["PARLOR_WASM"] ?? join(root, "target/web/parlor.wasm");
+export const wasmPath = process.env["PARLOR_WASM"] ?? join(root, "target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm");
 
 /** The module that the build makes; without it there is nothing to test. */
 export function useBuiltWasm(): void {

@@ -125,6 +125,18 @@ describe("dialling", () => {
     expect(FakeWebSocket.last.closedWith).toBeDefined();
   });
 
+  it("says to a page of another origin what its server must name", async () => {
+    vi.stubGlobal("origin", "http://localhost:5173");
+    const dialled = dial(request({ via: "websocket" }), tools, new Told(), never);
+    FakeWebSocket.last.fire("close", { code: 1006 });
+    await expect(dialled).rejects.toMatchObject({ hint: expect.stringContaining("--web-origins http://localhost:5173") });
+    vi.stubGlobal("origin", "http://localhost:7700");
+    const own = dial(request({ via: "websocket" }), tools, new Told(), never);
+    FakeWebSocket.last.fire("close", { code: 1006 });
+    await expect(own).rejects.toMatchObject({ hint: "" });
+    vi.unstubAllGlobals();
+  });
+
   it("says what is missing where there is nothing to dial with", async () => {
     await expect(dial(request(), {}, new Told(), never)).rejects.toMatchObject({ code: "no_websocket" });
     await expect(dial(request({ via: "webtransport" }), { WebSocket: FakeWebSocket }, new Told(), never)).rejects.toMatchObject({ code: "unreachable" });
