@@ -19,7 +19,7 @@ const { build } = createRequire(join(SDK, "package.json"))("esbuild");
 let browser;
 let site;
 let server;
-/** The programs in their order: the smallest game, the chat, types, the seat, Node. */
+/** The programs in their order: the smallest game, the chat, types, tanks, the seat, Node. */
 let programs;
 
 before(async () => {
@@ -53,7 +53,7 @@ async function run(program, url = site.url) {
   const page = await (await browser.newContext()).newPage();
   page.setDefaultTimeout(HANG_MS);
   page.logged = [];
-  page.on("console", (message) => page.logged.push(message.text()));
+  page.on("console", (message) => message.type() === "log" && page.logged.push(message.text()));
   page.on("pageerror", (error) => page.logged.push(String(error)));
   await page.goto(url);
   await page.evaluate(() => {
@@ -107,10 +107,20 @@ test("the game that says its types opens its room", limit, async () => {
   await page.context().close();
 });
 
+test("tanks drive in circles, at host and guest", limit, async () => {
+  const a = await run(programs[3]);
+  await a.waitForFunction(() => document.title.startsWith("join with "));
+  const b = await run(programs[3], (await a.title()).slice("join with ".length));
+  const seen = new Set();
+  await until(b, async () => seen.add(await drawn(b)).size > 3);
+  for (const page of [a, b]) assert.deepEqual(page.logged, []);
+  await Promise.all([a.context().close(), b.context().close()]);
+});
+
 test("a page takes its seat again", limit, async () => {
   const host = await run(`import { host } from "parlor";\nconst room = await host("dots", { server: "localhost:7700", code: "K7QM" });\nconsole.log(room.code);`);
   await until(host, () => host.logged.length > 0);
-  const program = `${programs[3]}\nconsole.log(room.me, sessionStorage.length);`;
+  const program = `${programs[4]}\nconsole.log(room.me, sessionStorage.length);`;
   const page = await run(program);
   await until(page, () => page.logged.length > 0);
   await page.waitForFunction(() => sessionStorage.length === 1);
@@ -127,7 +137,7 @@ test("a program in Node joins a page's room", limit, async () => {
   await until(host, () => host.logged.length > 0);
   const folder = await mkdtemp(join(SDK, "node_modules/.docs-"));
   const file = join(folder, "program.mjs");
-  await writeFile(file, await bundled(programs[4], { platform: "node", external: ["ws"] }));
+  await writeFile(file, await bundled(programs[5], { platform: "node", external: ["ws"] }));
   const said = await new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [file, host.logged[0]], { stdio: ["ignore", "pipe", "inherit"] });
     let out = "";

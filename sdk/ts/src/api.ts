@@ -32,7 +32,15 @@ export type {
   To,
 } from "./room/types.js";
 export { inviteFrom } from "./server/invite.js";
-export { type Data, float } from "./value/data.js";
+export { float } from "./float.js";
+export type { Data } from "./value/data.js";
+export { component, type Component, type ComponentOptions, type Infer, type Interest, near } from "./world/component.js";
+export {
+  angle, any, body, type Body, bool, bytes, type Field, floatBits, int, type Interpolation, oneOf, type Quat, type Range, rotation, text,
+  transform, type Transform, unitVector, vec2, type Vec2, vec3, type Vec3,
+} from "./world/fields.js";
+export type { Column, Columns } from "./world/rows.js";
+export type { Entity, Past, World } from "./world/types.js";
 export type { WorkerLike } from "./worker/channel.js";
 
 /** Opens a room, of which this player is the host. */

@@ -3,6 +3,7 @@
 import { checkNames } from "../room/options.js";
 import { openAgain, openJoined, openNew } from "../room/open.js";
 import type { HostOptions, Lane, Match, MatchOptions, OpenOptions, Room } from "../room/types.js";
+import type { Component, Interest } from "../world/component.js";
 import { checkOf, KeyChecks, type Shape, type ShapeOf } from "./shape.js";
 
 /** What a game says of itself. */
@@ -17,6 +18,14 @@ export interface GameDefinition {
   input?: Shape;
   /** Its messages, by kind. */
   messages?: Readonly<Record<string, Shape>>;
+  /** What players ask for on entities of their own, by name. */
+  actions?: Readonly<Record<string, Shape>>;
+  /** What its entities are made of, and which of them a member receives. */
+  world?: { readonly components: readonly Component[]; readonly interest?: Interest };
+  /** Components that a member predicts on its own entities: its steps run ahead of the host's. */
+  predict?: readonly Component[];
+  /** How corrections of mispredictions fade: within so many ms, and not beyond a leap. */
+  smoothing?: { readonly fadeMs?: number; readonly leap?: number };
   /** Its own channels of bytes, by number from 16 to 63. */
   channels?: Readonly<Record<number, Lane>>;
 }
@@ -27,6 +36,9 @@ export interface TypesOf<D extends GameDefinition> {
   input: D["input"] extends Shape ? ShapeOf<D["input"]> : never;
   messages: D["messages"] extends Readonly<Record<string, Shape>>
     ? { [K in keyof D["messages"] & string]: ShapeOf<D["messages"][K]> }
+    : Record<never, never>;
+  actions: D["actions"] extends Readonly<Record<string, Shape>>
+    ? { [K in keyof D["actions"] & string]: ShapeOf<D["actions"][K]> }
     : Record<never, never>;
 }
 
@@ -40,7 +52,7 @@ export interface Game<D extends GameDefinition> {
   joinMatch(id: string | URL, options?: OpenOptions): Promise<Match<TypesOf<D>>>;
 }
 
-const NAMES = ["tickHz", "environment", "state", "input", "messages", "channels"];
+const NAMES = ["tickHz", "environment", "state", "input", "messages", "actions", "world", "predict", "smoothing", "channels"];
 
 /** Defines a game. It is pure data: safe at the top of a module, on a server that renders pages, and in workers. */
 export function defineGame<const D extends GameDefinition>(app: string, definition: D): Game<D> {

@@ -8,6 +8,7 @@ export interface GameTypes {
   state: { [pattern: string]: unknown };
   input: unknown;
   messages: { [kind: string]: unknown };
+  actions: { [name: string]: unknown };
 }
 
 /** A game that says nothing of its types: calls take them as an argument, `room.get<Tank>("tank/1")`. */
@@ -16,6 +17,7 @@ export interface Untyped extends GameTypes {
   state: { "*": Data };
   input: Data;
   messages: { [kind: string]: Data };
+  actions: { [name: string]: Data };
 }
 
 /** The keys that a pattern stands for. */

@@ -9,10 +9,13 @@ import { watchPage } from "../page/lifecycle.js";
 import { Seat } from "../page/seat.js";
 import { type Address, parseAddress, parseHashes } from "../server/address.js";
 import { type Invite, parseInvite } from "../server/invite.js";
+import type { Data } from "../value/data.js";
 import { Core } from "../wasm/core.js";
 import { compiledModule } from "../wasm/module.js";
 import { makeTransport } from "../worker/source.js";
+import { type Component, type Interest, schemaOf } from "../world/component.js";
 import { checkNames, coreOptions, type Intent, OPTION_NAMES, silenceMs } from "./options.js";
+import type { Checks } from "./gathering.js";
 import { RoomImpl } from "./room.js";
 import type { HostOptions, MatchOptions, OpenOptions } from "./types.js";
 
@@ -21,6 +24,10 @@ export interface Defined {
   state?: Readonly<Record<string, Shape>>;
   input?: Shape;
   messages?: Readonly<Record<string, Shape>>;
+  actions?: Readonly<Record<string, Shape>>;
+  world?: { readonly components: readonly Component[]; readonly interest?: Interest };
+  predict?: readonly Component[];
+  smoothing?: { readonly fadeMs?: number; readonly leap?: number };
 }
 
 /** Answers that say that a seat is not there any more. */
@@ -76,7 +83,8 @@ async function open(
   const { signal } = options;
   if (signal?.aborted === true) throw abortReason(signal);
   const token = typeof options.token === "string" ? options.token : undefined;
-  const given = coreOptions(app, intent, options, token);
+  const given = coreOptions(app, intent, options, token, worldOptions(defined));
+  const predicted = new Set((defined.predict ?? []).map(({ name }) => name));
   const checks = checksOf(defined);
   const [core, seat] = await Promise.all([Core.create(), seatOf()]);
   let room: RoomImpl | undefined;
@@ -115,7 +123,7 @@ async function open(
         if (options.whenPageHides === "leave") room?.leaveNow();
       },
     });
-    room = new RoomImpl({ core, driver, seat, checks, secret: options.secret, silenceMs: silenceMs(options), unwatch });
+    room = new RoomImpl({ core, driver, seat, checks, secret: options.secret, silenceMs: silenceMs(options), predicted, unwatch });
     driver.begin(transport);
     const opened = room;
     await new Promise<void>((resolve, reject) => {
@@ -192,13 +200,23 @@ function workerOf(options: OpenOptions): NonNullable<OpenOptions["worker"]> {
   return options.worker ?? options.WebSocket === undefined;
 }
 
-function checksOf(defined: Defined): { state: KeyChecks; input: Check | undefined; messages: Map<string, Check> } {
-  const messages = new Map<string, Check>();
-  for (const [kind, shape] of Object.entries(defined.messages ?? {})) {
-    const check = checkOf(shape);
-    if (check !== undefined) messages.set(kind, check);
-  }
-  return { state: new KeyChecks(defined.state), input: checkOf(defined.input), messages };
+/** The world in the words of the core. */
+function worldOptions({ world, predict, smoothing }: Defined): Record<string, Data> {
+  return {
+    ...(world === undefined ? {} : { schema: schemaOf(world.components, world.interest) }),
+    ...(predict === undefined ? {} : { predict: predict.map(({ name }) => name) }),
+    ...(smoothing === undefined ? {} : { smoothing: { ...smoothing } }),
+  };
+}
+
+function checksOf(defined: Defined): Checks {
+  const messages = checksByName(defined.messages);
+  return { state: new KeyChecks(defined.state), input: checkOf(defined.input), messages, actions: checksByName(defined.actions) };
+}
+
+function checksByName(shapes: Readonly<Record<string, Shape>> = {}): Map<string, Check> {
+  const all = Object.entries(shapes).map(([name, shape]) => [name, checkOf(shape)] as const);
+  return new Map(all.filter((entry): entry is [string, Check] => entry[1] !== undefined));
 }
 
 /** Compiles the WebAssembly before it is needed. */

@@ -18,7 +18,7 @@ const HOST_SILENCE_MS = 750;
 const NAME_BYTES_MAX = 48;
 
 /** The options that the core opens a room with. What it does not know of is taken out before. */
-export function coreOptions(app: string, intent: Intent, options: OpenOptions & HostOptions & MatchOptions, token?: string): Data {
+export function coreOptions(app: string, intent: Intent, options: OpenOptions & HostOptions & MatchOptions, token?: string, world: Record<string, Data> = {}): Data {
   checkName("the app id", app, 64, 1);
   if (options.name !== undefined) checkName("`name`", options.name, NAME_BYTES_MAX, 0);
   const common: Record<string, Data | undefined> = {
@@ -30,6 +30,7 @@ export function coreOptions(app: string, intent: Intent, options: OpenOptions & 
     reconnect: options.reconnect,
     lead: options.lead,
     channels: options.channels as Record<string, Data> | undefined,
+    ...world,
   };
   switch (intent.intent) {
     case "host":
@@ -43,6 +44,7 @@ export function coreOptions(app: string, intent: Intent, options: OpenOptions & 
         hostMigration: migration(options),
         simulationDelay: options.simulationDelay,
         resimulate: options.resimulate,
+        rewindMaxMs: options.rewindMaxMs,
       };
     case "match":
       return {
@@ -93,7 +95,7 @@ const OPEN = [
   "server", "name", "secret", "token", "environment", "via", "reconnect", "remember", "whenPageHides", "lead", "channels",
   "signal", "WebSocket", "worker",
 ] as const;
-const HOST = ["maxPlayers", "tickHz", "code", "dedicated", "hostMigration", "simulationDelay", "resimulate"] as const;
+const HOST = ["maxPlayers", "tickHz", "code", "dedicated", "hostMigration", "simulationDelay", "resimulate", "rewindMaxMs"] as const;
 const MATCH = ["maxPlayers", "tickHz", "label", "keep"] as const;
 
 /** The names of options, by what they are for. */

@@ -7,6 +7,7 @@ import type { WebSocketConstructor } from "../link/websocket.js";
 import type { TicketStore } from "../page/seat.js";
 import type { Data } from "../value/data.js";
 import type { WorkerLike } from "../worker/channel.js";
+import type { Entity, World } from "../world/types.js";
 
 /** A member's number in its room. 0 is the member that opened it. */
 export type PlayerId = number & { readonly "~player"?: never };
@@ -71,6 +72,8 @@ export interface HostOptions extends OpenOptions {
   simulationDelay?: number;
   /** Steps that the host runs again for late inputs, 0 to 32. Default: 0. */
   resimulate?: number;
+  /** How far back the host looks when it judges what a player saw, 0 to 250 ms. Default: 250. */
+  rewindMaxMs?: number;
 }
 
 /** With which a match is created. */
@@ -135,6 +138,16 @@ export type AnyMessage<G extends GameTypes> = {
   [K in Kind<G>]: { readonly from: From; readonly kind: K; readonly order?: number; readonly value: G["messages"][K] };
 }[Kind<G>];
 
+/** An action of any name of the game. */
+export type AnyAction<G extends GameTypes> = {
+  [K in keyof G["actions"] & string]: {
+    readonly from: PlayerId;
+    readonly entity: Entity;
+    readonly name: K;
+    readonly value: G["actions"][K];
+  };
+}[keyof G["actions"] & string];
+
 /** What happens in a room. */
 export interface Events<G extends GameTypes = Untyped> {
   playerJoined: Player;
@@ -146,6 +159,11 @@ export interface Events<G extends GameTypes = Untyped> {
   message: AnyMessage<G>;
   bytes: { readonly from: From; readonly channel: number; readonly order?: number; readonly bytes: Uint8Array };
   data: { readonly from: PlayerId; readonly op: number; readonly order?: number; readonly bytes: Uint8Array };
+  spawned: { readonly entity: Entity };
+  despawned: { readonly entity: Entity };
+  /** At the host: a player asks for an action on an entity of its own. */
+  action: AnyAction<G>;
+  actionRefused: { readonly entity: Entity; readonly name: string; readonly why: string };
   connectionLost: { readonly reason: string; readonly detail: string };
   reconnecting: { readonly attempt: number };
   reconnected: { readonly stateResynced: boolean };
@@ -238,6 +256,8 @@ export interface Room<G extends GameTypes = Untyped> extends Gathering<G> {
   readonly isHost: boolean;
   /** Whether the running step is run again, because of a correction. */
   readonly isReplay: boolean;
+  /** Entities with components. */
+  readonly world: World<G["actions"]>;
 
   /** Runs the game: events, fixed steps, and drawing. Returns what stops it. */
   run(loop: Loop<Room<G>>): () => void;

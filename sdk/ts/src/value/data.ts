@@ -11,13 +11,5 @@ export class Float {
   }
 }
 
-/**
- * Boxes a number that must travel as a Float though it is whole: Rust's `f32` and `f64` take either, a Rust
- * program that reads a bare `Value` may not.
- */
-export function float(value: number): number {
-  return new Float(value) as unknown as number;
-}
-
 /** How deep lists and maps may nest (PROTOCOL.md). */
 export const VALUE_DEPTH_MAX = 32;

@@ -73,6 +73,24 @@ export interface Exports {
   set_player_data(member: Num, length: Num): Num;
   kick(member: Num, length: Num): Num;
 
+  component(length: Num): Num;
+  entities(): Num;
+  has_entity(entity: Num): Num;
+  owner(entity: Num): Num;
+  spawn(owner: Num): Num;
+  despawn(entity: Num): Num;
+  transfer(entity: Num, owner: Num): Num;
+  zone(entity: Num, zone: Num): Num;
+  audience(entity: Num, length: Num): Num;
+  row(entity: Num, component: Num, which: Num, now: Num): Num;
+  write_row(entity: Num, component: Num, length: Num, now: Num): Num;
+  remove_row(entity: Num, component: Num): Num;
+  columns(component: Num, which: Num, now: Num): Num;
+  write_columns(component: Num, length: Num, now: Num): Num;
+  act(entity: Num, length: Num): Num;
+  rewind(member: Num, component: Num, now: Num): Num;
+  schema_hash(length: Num): Num;
+
   info(): Num;
   diagnostics(): Num;
 }

@@ -275,6 +275,36 @@ describe("a room", () => {
   });
 });
 
+describe("a host that is gone for good", () => {
+  it("has no seat to get back: its world was lost with it", async () => {
+    const kept = new Map<string, string>();
+    const store: TicketStore = { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value), remove: () => {} };
+    const network = new TestNetwork();
+    const a = await host("dots", { ...options(server, network), remember: store, reconnect: false });
+    await until(() => kept.size === 1);
+    network.cut();
+    await a.closed;
+    expect(await rejoin("dots", { ...options(server), remember: store })).toBeUndefined();
+  });
+});
+
+describe("a server of several shards", () => {
+  it("sends who joins to the shard of the room", async () => {
+    const several = await TestServer.start("--shards", "2");
+    try {
+      const rooms = await Promise.all([0, 1, 2, 3].map(() => host("dots", options(several))));
+      for (const room of rooms) {
+        const guest = await join("dots", room.code, options(several));
+        expect(guest.code).toBe(room.code);
+        await guest.leave();
+        await room.leave();
+      }
+    } finally {
+      await several.stop();
+    }
+  });
+});
+
 describe("who is not let in is told why and what to do", () => {
   it.each<[string, (a: Room) => Promise<unknown>, string]>([
     ["no_such_room", () => join("dots", "ZZZZ", options(server)), "no room"],

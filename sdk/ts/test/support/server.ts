@@ -41,15 +41,20 @@ export class TestServer {
       };
       child.stdout!.on("data", read);
       child.stderr!.on("data", read);
-      child.on("exit", (code) => failed(new Error(`the server ended with ${code}: ${said}`)));
+      child.on("exit", (code, signal) => {
+        failed(new Error(`the server ended with ${code}: ${said}`));
+        if (signal !== "SIGKILL") console.error(`the server ended with ${code} ${signal}: ${said}`);
+      });
     });
     return new TestServer(child, `127.0.0.1:${port}`, folder);
   }
 
   async stop(): Promise<void> {
-    const ended = new Promise((resolve) => this.process.once("exit", resolve));
-    this.process.kill("SIGKILL");
-    await ended;
+    if (this.process.exitCode === null) {
+      const ended = new Promise((resolve) => this.process.once("exit", resolve));
+      this.process.kill("SIGKILL");
+      await ended;
+    }
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -1,5 +1,7 @@
 import { describe, expectTypeOf, it } from "vitest";
-import { type Data, defineGame, host, type PlayerId, type StandardSchema, type } from "../../src/api.js";
+import {
+  bool, component, type Data, defineGame, host, type Infer, int, oneOf, type PlayerId, type StandardSchema, type, vec2, type Vec2,
+} from "../../src/api.js";
 
 type Tank = { x: number; y: number; name: string };
 declare const round: StandardSchema<{ n: number }>;
@@ -78,4 +80,33 @@ describe("an untyped room", async () => {
 it("a definition with a misspelt part does not compile", () => {
   // @ts-expect-error `inputs` is not `input`
   expectTypeOf(defineGame("x", { inputs: type<number>() })).toBeObject();
+});
+
+describe("a world's types", async () => {
+  const Tank = component("tank", { at: vec2(-1, 1, 0.5), mood: oneOf("idle", "walk"), alive: bool(), shells: int(0, 20) });
+  const room = await defineGame("tanks", { world: { components: [Tank] }, actions: { shoot: type<{ at: number }>() } }).host();
+  const entity = room.world.spawn();
+
+  it("are those of its schema literals", () => {
+    expectTypeOf<Infer<typeof Tank>>().toEqualTypeOf<{ at: Vec2; mood: "idle" | "walk"; alive: boolean; shells: number }>();
+    room.world.set(entity, Tank, { at: { x: 0, y: 0 }, mood: "idle", alive: true, shells: 1 });
+    // @ts-expect-error no such mood
+    room.world.patch(entity, Tank, { mood: "sad" });
+    // @ts-expect-error a field is missing
+    room.world.set(entity, Tank, { at: { x: 0, y: 0 } });
+    const { fields } = room.world.columns(Tank);
+    expectTypeOf(fields.at).toEqualTypeOf<{ x: Float64Array; y: Float64Array }>();
+    expectTypeOf(fields.shells).toEqualTypeOf<Float64Array>();
+    expectTypeOf(fields.mood).toEqualTypeOf<("idle" | "walk")[]>();
+  });
+
+  it("are known of actions", () => {
+    room.world.act(entity, "shoot", { at: 1 });
+    // @ts-expect-error no such action
+    room.world.act(entity, "jump", 1);
+    room.on("action", ({ name, value }) => {
+      expectTypeOf(name).toEqualTypeOf<"shoot">();
+      expectTypeOf(value).toEqualTypeOf<{ at: number }>();
+    });
+  });
 });

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ParlorError } from "../../src/error.js";
-import { type Data, float } from "../../src/value/data.js";
+import { float } from "../../src/float.js";
+import type { Data } from "../../src/value/data.js";
 import { decode } from "../../src/value/decode.js";
 import { encode } from "../../src/value/encode.js";
 import { compareUtf8, utf8Length } from "../../src/value/names.js";
