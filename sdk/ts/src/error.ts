@@ -107,8 +107,12 @@ export class ParlorError extends Error {
   /** What to do. */
   readonly hint: string;
 
-  constructor(code: ErrorCode, message: string, hint?: string, options?: { cause?: unknown }) {
+  /** When the server asks to try again, in ms. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: ErrorCode, message: string, hint?: string, options?: { cause?: unknown; retryAfterMs?: number | undefined }) {
     super(message, options);
+    this.retryAfterMs = options?.retryAfterMs;
     this.code = code;
     this.hint = hint ?? HINTS[code] ?? "";
   }

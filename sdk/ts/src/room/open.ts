@@ -5,6 +5,7 @@ import { ParlorError } from "../error.js";
 import { abortReason } from "../thrown.js";
 import { type Check, checkOf, KeyChecks, type Shape } from "../game/shape.js";
 import type { DialTools } from "../link/dial.js";
+import type { TransportEvents } from "../link/transport.js";
 import { watchPage } from "../page/lifecycle.js";
 import { Seat } from "../page/seat.js";
 import { type Address, parseAddress, parseHashes } from "../server/address.js";
@@ -12,7 +13,7 @@ import { type Invite, parseInvite } from "../server/invite.js";
 import type { Data } from "../value/data.js";
 import { Core } from "../wasm/core.js";
 import { compiledModule } from "../wasm/module.js";
-import { makeTransport } from "../worker/source.js";
+import { startTransport } from "../worker/source.js";
 import { type Component, type Interest, schemaOf } from "../world/component.js";
 import { checkNames, coreOptions, type Intent, OPTION_NAMES, silenceMs } from "./options.js";
 import type { Checks } from "./gathering.js";
@@ -32,6 +33,11 @@ export interface Defined {
 
 /** Answers that say that a seat is not there any more. */
 const GONE = ["resume", "no_such_room", "resume_token_reused"];
+
+/** Who listens to a transport that is ended at once. */
+const NOBODY: TransportEvents = {
+  opened() {}, failed() {}, packets() {}, drained() {}, carries() {}, wrote() {}, closed() {}, beat() {},
+};
 
 type AnyOptions = OpenOptions & HostOptions & MatchOptions;
 
@@ -86,7 +92,7 @@ async function open(
   const given = coreOptions(app, intent, options, token, worldOptions(defined));
   const predicted = new Set((defined.predict ?? []).map(({ name }) => name));
   const checks = checksOf(defined);
-  const [core, seat] = await Promise.all([Core.create(), seatOf()]);
+  const { core, seat, transport } = await parts(seatOf, options);
   let room: RoomImpl | undefined;
   let wake: () => void = () => {};
   let failed: ParlorError | undefined;
@@ -115,7 +121,6 @@ async function open(
   try {
     const length = core.putValues(given);
     core.call((it) => it.open(length));
-    const transport = await makeTransport(workerOf(options), toolsOf(options), driver.transportEvents);
     const unwatch = watchPage({
       visibility: () => room?.visibilityChanged(),
       back: () => driver.hurry(),
@@ -124,7 +129,7 @@ async function open(
       },
     });
     room = new RoomImpl({ core, driver, seat, checks, secret: options.secret, silenceMs: silenceMs(options), predicted, unwatch });
-    driver.begin(transport);
+    driver.begin(transport(driver.transportEvents));
     const opened = room;
     await new Promise<void>((resolve, reject) => {
       const aborted = () => reject(abortReason(signal!));
@@ -134,7 +139,7 @@ async function open(
         signal?.removeEventListener("abort", aborted);
         wake = () => {};
         if (state === "open") resolve();
-        else reject(state instanceof ParlorError ? state : new ParlorError(state.code, state.message, state.hint));
+        else reject(state instanceof ParlorError ? state : new ParlorError(state.code, state.message, state.hint, { retryAfterMs: state.retryAfterMs }));
       };
       signal?.addEventListener("abort", aborted, { once: true });
       if (signal?.aborted === true) aborted();
@@ -149,6 +154,19 @@ async function open(
     else room.abandon();
     throw thrown;
   }
+}
+
+/** What a room is made of, all begun at once. What was made is let go again if the core is not to be had. */
+async function parts(seatOf: () => Promise<Seat>, options: OpenOptions) {
+  const making = [seatOf(), startTransport(workerOf(options), toolsOf(options))] as const;
+  const core = await Core.create().catch(async (thrown: unknown) => {
+    const [seat, transport] = await Promise.all(making);
+    seat.letGo();
+    transport(NOBODY).end();
+    throw thrown;
+  });
+  const [seat, transport] = await Promise.all(making);
+  return { core, seat, transport };
 }
 
 /** Where to go: what the game says, then the invite, then the page's own server. */

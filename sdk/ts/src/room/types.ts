@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 // What a room is to a game: its interface, its events, and the options it is opened with.
 
 import type { ErrorCode } from "../error.js";

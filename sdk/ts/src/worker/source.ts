@@ -21,12 +21,14 @@ function blobWorker(Worker: WorkerConstructor, text: string): WorkerLike {
   }
 }
 
-/** A transport in a worker, or on this thread where there is none or the page may not have it. */
-export async function makeTransport(
+/**
+ * Starts what a room is carried by: a worker, or this thread where there is none or the page may not have it. Resolves
+ * with what makes the transport.
+ */
+export async function startTransport(
   worker: boolean | (() => WorkerLike),
   tools: DialTools,
-  events: TransportEvents,
-): Promise<Transport> {
+): Promise<(events: TransportEvents) => Transport> {
   const { Worker } = globalThis as { Worker?: WorkerConstructor };
   const make =
     typeof worker === "function"
@@ -36,10 +38,11 @@ export async function makeTransport(
         : undefined;
   if (make !== undefined) {
     try {
-      return new WorkerTransport(await startWorker(make), events);
+      const started = await startWorker(make);
+      return (events) => new WorkerTransport(started, events);
     } catch {
       // A policy (worker-src), or a page that embeds this one, refuses it: hidden tabs then tick slower, nothing else.
     }
   }
-  return new LocalTransport(tools, events);
+  return (events) => new LocalTransport(tools, events);
 }
