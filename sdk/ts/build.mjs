@@ -14,8 +14,8 @@ const out = join(here, "dist");
 const wasmAt = process.argv.indexOf("--wasm");
 const wasmPath = wasmAt > 0 ? process.argv[wasmAt + 1] : (process.env.PARLOR_WASM ?? join(here, "../../target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm"));
 
-/** Aims in bytes of gzip. What is larger fails the build. */
-const AIMS = { "index.js without its wasm": 30_000, "worker.js": 6_000, "parlor.wasm": 230_000 };
+/** Aims in bytes of gzip. What is larger fails the build; the step that builds the wasm has its limit. */
+const AIMS = { "index.js without its wasm": 30_000, "worker.js": 6_000 };
 
 function readWasm() {
   try {
@@ -67,8 +67,9 @@ const sizes = {
 };
 let tooLarge = false;
 for (const [name, size] of Object.entries(sizes)) {
-  const aim = AIMS[name];
+  const aim = AIMS[name] ?? Number.POSITIVE_INFINITY;
   tooLarge ||= size > aim;
-  console.log(`${name}: ${(size / 1000).toFixed(1)} kB gzip, aim ${aim / 1000} kB${size > aim ? " - TOO LARGE" : ""}`);
+  const verdict = size > aim ? ` - TOO LARGE, at most ${aim / 1000} kB` : Number.isFinite(aim) ? `, at most ${aim / 1000} kB` : "";
+  console.log(`${name}: ${(size / 1000).toFixed(1)} kB gzip${verdict}`);
 }
 process.exit(tooLarge ? 1 : 0);
