@@ -4,9 +4,8 @@
 use std::path::Path;
 
 use crate::steps::{Invocation, Level, Missing, Work, need};
+use crate::wasm::FILE;
 
-/// The module that a page loads, as the step `wasm` builds it.
-const MODULE: &str = "target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm";
 /// The server that the tests play on.
 const SERVER: &str = "build --workspace --all-features --bin parlor";
 
@@ -37,9 +36,9 @@ pub(crate) fn plan_browser(root: &Path, _: Level) -> Result<Work, Missing> {
 fn npm(args: &str, folder: &str, root: &Path) -> Result<Invocation, Missing> {
     need("node --version", "Node is not installed", "apt-get install nodejs npm")?;
     need("npm --version", "npm is not installed", "apt-get install npm")?;
-    if !root.join(MODULE).exists() {
+    if !root.join(FILE).exists() {
         let hint = "`cargo xtask web`; with --all the step `wasm` builds it before".to_owned();
-        return Err(Missing { why: format!("there is no {MODULE}"), hint });
+        return Err(Missing { why: format!("there is no {FILE}"), hint });
     }
     Ok(Invocation::new("npm").args(args).args("--prefix").args(folder))
 }
