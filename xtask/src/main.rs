@@ -7,7 +7,6 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
 
-mod browser;
 mod excerpt;
 mod guards;
 mod nat;
@@ -15,6 +14,7 @@ mod options;
 mod peers;
 mod release;
 mod runner;
+mod sdk;
 mod steps;
 mod tidy;
 mod wasm;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{browser, nat, peers, wasm};
+use crate::{nat, peers, sdk, wasm};
 
 /// How many random cases a run tries. The tests have small defaults of their own.
 struct Chance {
@@ -137,7 +137,8 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         "the guide's first program and the examples are built outside of the repository as a user's game, and played",
         plan_examples,
     ));
-    steps.push(long("browser", "pages in a real Chromium, against the server", browser::plan));
+    steps.push(long("sdk", "the TypeScript SDK: types, unit tests, sizes, and rooms in Node", sdk::plan));
+    steps.push(long("browser", "pages of the SDK in Chromium", sdk::plan_browser));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
     steps.push(long(
         "store",

@@ -9,6 +9,9 @@ use std::process::Command;
 
 use crate::steps::{Invocation, Level, Missing, Work, need};
 
+/// What the build leaves.
+pub(crate) const FILE: &str = "target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm";
+
 const TARGET: &str = "wasm32-unknown-unknown";
 const HINT: &str = "`rustup target add wasm32-unknown-unknown`, or on Debian \
     `apt-get install --no-install-recommends rustc-web cargo-web rust-web-src`";

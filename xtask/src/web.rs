@@ -6,9 +6,8 @@ use std::process::{Command, Stdio};
 
 use crate::runner::{Failure, spawn};
 use crate::steps::Invocation;
+use crate::wasm::FILE;
 
-/// The file that is built.
-const FILE: &str = "target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm";
 /// Size limit of the file as a page loads it, compressed by `gzip -9`, in bytes. The aim is 230,000:
 /// docs/performance.md says what stands in the way. Rustup's standard library makes it 25,000 larger than Debian's.
 const GZIP_BYTES_MAX: u64 = 520_000;

@@ -104,7 +104,7 @@ fn is_document(path: &str) -> bool {
 
 /// Whether a file's length is looked at: code that people write.
 fn is_measured(path: &str) -> bool {
-    has_extension(path, "rs") || has_extension(path, "ts")
+    ["rs", "ts", "mjs"].iter().any(|extension| has_extension(path, extension))
 }
 
 /// Paths of all files from `root`, with `/` between their parts, except what git or a build puts there.

@@ -1,0 +1,75 @@
+// Builds the package: entries bundled by esbuild, types by tsc, the wasm inlined; and reports sizes against their aims.
+//
+//   node build.mjs [--wasm PATH]    default: what `cargo xtask web` makes
+
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = join(here, "dist");
+const wasmAt = process.argv.indexOf("--wasm");
+const wasmPath = wasmAt > 0 ? process.argv[wasmAt + 1] : (process.env.PARLOR_WASM ?? join(here, "../../target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm"));
+
+/** Aims in bytes of gzip. What is larger fails the build; the step that builds the wasm has its limit. */
+const AIMS = { "index.js without its wasm": 30_000, "worker.js": 6_000 };
+
+function readWasm() {
+  try {
+    return readFileSync(wasmPath);
+  } catch (error) {
+    console.error(`There is no WebAssembly at ${wasmPath}: ${error.message}\nBuild it first: cargo xtask web`);
+    process.exit(1);
+  }
+}
+
+const gzipped = (bytes) => gzipSync(bytes, { level: 9 });
+const common = { bundle: true, format: "esm", target: "es2022", platform: "neutral", absWorkingDir: here, logLevel: "warning" };
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+const wasm = readWasm();
+writeFileSync(join(out, "parlor.wasm"), wasm);
+
+const workerOptions = { ...common, format: "iife", minify: true, entryPoints: ["src/worker/worker.ts"] };
+const worker = await build({ ...workerOptions, write: false });
+const workerScript = worker.outputFiles[0].text;
+writeFileSync(join(out, "worker.js"), workerScript);
+
+const define = { __PARLOR_WORKER__: JSON.stringify(workerScript) };
+const packed = gzipped(wasm).toString("base64");
+const full = { ...define, __PARLOR_WASM__: JSON.stringify(packed) };
+await build({ ...common, entryPoints: ["src/index.ts"], outfile: join(out, "index.js"), sourcemap: true, define: full });
+await build({ ...common, entryPoints: ["src/slim.ts"], outfile: join(out, "slim.js"), sourcemap: true, define });
+// For <script>: everything in one global.
+const global = { format: "iife", globalName: "parlor", minify: true, define: full };
+await build({ ...common, ...global, entryPoints: ["src/index.ts"], outfile: join(out, "parlor.global.js") });
+
+execFileSync(process.execPath, [join(here, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"], { cwd: here, stdio: "inherit" });
+copyFileSync(join(here, "../../LICENSE-MIT"), join(out, "LICENSE-MIT"));
+copyFileSync(join(here, "../../LICENSE-APACHE"), join(out, "LICENSE-APACHE"));
+
+// What a game ships is minified by its bundler: so is what is measured.
+const bare = await build({
+  ...common,
+  entryPoints: ["src/index.ts"],
+  minify: true,
+  write: false,
+  define: { ...define, __PARLOR_WASM__: '""' },
+});
+const sizes = {
+  "index.js without its wasm": gzipped(bare.outputFiles[0].contents).length,
+  "worker.js": gzipped(Buffer.from(workerScript)).length,
+  "parlor.wasm": gzipped(wasm).length,
+};
+let tooLarge = false;
+for (const [name, size] of Object.entries(sizes)) {
+  const aim = AIMS[name] ?? Number.POSITIVE_INFINITY;
+  tooLarge ||= size > aim;
+  const verdict = size > aim ? ` - TOO LARGE, at most ${aim / 1000} kB` : Number.isFinite(aim) ? `, at most ${aim / 1000} kB` : "";
+  console.log(`${name}: ${(size / 1000).toFixed(1)} kB gzip${verdict}`);
+}
+process.exit(tooLarge ? 1 : 0);

@@ -1,0 +1,75 @@
+// A game that says once what its state, inputs and messages are, so that every call of its rooms knows.
+
+import { checkNames } from "../room/options.js";
+import { openAgain, openJoined, openNew } from "../room/open.js";
+import type { HostOptions, Lane, Match, MatchOptions, OpenOptions, Room } from "../room/types.js";
+import type { Component, Interest } from "../world/component.js";
+import { checkOf, KeyChecks, type Shape, type ShapeOf } from "./shape.js";
+
+/** What a game says of itself. */
+export interface GameDefinition {
+  /** Steps per second of rooms and matches. Default: 30. */
+  tickHz?: number;
+  /** Which of the game's worlds. Default: none. */
+  environment?: string;
+  /** Its keyed state, by key or pattern: `"round"`, `"tank/*"`. */
+  state?: Readonly<Record<string, Shape>>;
+  /** What a player wants in one step. */
+  input?: Shape;
+  /** Its messages, by kind. */
+  messages?: Readonly<Record<string, Shape>>;
+  /** What players ask for on entities of their own, by name. */
+  actions?: Readonly<Record<string, Shape>>;
+  /** What its entities are made of, and which of them a member receives. */
+  world?: { readonly components: readonly Component[]; readonly interest?: Interest };
+  /** Components that a member predicts on its own entities: its steps run ahead of the host's. */
+  predict?: readonly Component[];
+  /** How corrections of mispredictions fade: within so many ms, and not beyond a leap. */
+  smoothing?: { readonly fadeMs?: number; readonly leap?: number };
+  /** Its own channels of bytes, by number from 16 to 63. */
+  channels?: Readonly<Record<number, Lane>>;
+}
+
+/** The types of a definition. */
+export interface TypesOf<D extends GameDefinition> {
+  state: D["state"] extends Readonly<Record<string, Shape>> ? { [K in keyof D["state"] & string]: ShapeOf<D["state"][K]> } : Record<never, never>;
+  input: D["input"] extends Shape ? ShapeOf<D["input"]> : never;
+  messages: D["messages"] extends Readonly<Record<string, Shape>>
+    ? { [K in keyof D["messages"] & string]: ShapeOf<D["messages"][K]> }
+    : Record<never, never>;
+  actions: D["actions"] extends Readonly<Record<string, Shape>>
+    ? { [K in keyof D["actions"] & string]: ShapeOf<D["actions"][K]> }
+    : Record<never, never>;
+}
+
+/** A game whose rooms know their types. */
+export interface Game<D extends GameDefinition> {
+  readonly app: string;
+  host(options?: HostOptions): Promise<Room<TypesOf<D>>>;
+  join(invite: string | URL, options?: OpenOptions): Promise<Room<TypesOf<D>>>;
+  rejoin(options?: OpenOptions): Promise<Room<TypesOf<D>> | undefined>;
+  createMatch(options?: MatchOptions): Promise<Match<TypesOf<D>>>;
+  joinMatch(id: string | URL, options?: OpenOptions): Promise<Match<TypesOf<D>>>;
+}
+
+const NAMES = ["tickHz", "environment", "state", "input", "messages", "actions", "world", "predict", "smoothing", "channels"];
+
+/** Defines a game. It is pure data: safe at the top of a module, on a server that renders pages, and in workers. */
+export function defineGame<const D extends GameDefinition>(app: string, definition: D): Game<D> {
+  checkNames(definition, NAMES);
+  // What is wrong with the definition is told here, not in the first room.
+  new KeyChecks(definition.state);
+  checkOf(definition.input);
+  const { tickHz, environment, channels } = definition;
+  const common = { ...(environment === undefined ? {} : { environment }), ...(channels === undefined ? {} : { channels }) };
+  const opens = { ...common, ...(tickHz === undefined ? {} : { tickHz }) };
+  const game = {
+    app,
+    host: (options: HostOptions = {}) => openNew(app, "host", { ...opens, ...options }, definition),
+    join: (invite: string | URL, options: OpenOptions = {}) => openJoined(app, invite, { ...common, ...options }, definition),
+    rejoin: (options: OpenOptions = {}) => openAgain(app, { ...common, ...options }, definition),
+    createMatch: (options: MatchOptions = {}) => openNew(app, "match", { ...opens, ...options }, definition),
+    joinMatch: (id: string | URL, options: OpenOptions = {}) => openJoined(app, id, { ...common, ...options }, definition),
+  };
+  return game as unknown as Game<D>;
+}

@@ -1,0 +1,74 @@
+// The compiled WebAssembly: made once for a page, at the first room or by `load`, and never at import.
+
+import { ParlorError } from "../error.js";
+import { sentence } from "../thrown.js";
+
+/** Where an entry of the package gets its module from. */
+export type ModuleSource = () => Promise<WebAssembly.Module>;
+
+let source: ModuleSource | undefined;
+let compiled: Promise<WebAssembly.Module> | undefined;
+
+/** Sets where the module comes from. The first caller of `compiledModule` has it compiled. */
+export function setModuleSource(get: ModuleSource): void {
+  source = get;
+  compiled = undefined;
+}
+
+/** The module, compiled at most once. A failed compilation is tried again by the next call. */
+export function compiledModule(): Promise<WebAssembly.Module> {
+  compiled ??= compile().catch((thrown: unknown) => {
+    compiled = undefined;
+    throw thrown;
+  });
+  return compiled;
+}
+
+async function compile(): Promise<WebAssembly.Module> {
+  if (source === undefined) throw new ParlorError("wasm_missing", "there is no WebAssembly module to play with");
+  if (typeof WebAssembly !== "object") {
+    throw new ParlorError("wasm_refused", "this browser runs no WebAssembly", "use another browser, or switch its lockdown mode off");
+  }
+  try {
+    return await source();
+  } catch (thrown) {
+    throw compileError(thrown);
+  }
+}
+
+/** Names what a browser throws when it compiles or instantiates no WebAssembly. */
+export function compileError(thrown: unknown): ParlorError {
+  if (thrown instanceof ParlorError) return thrown;
+  const why = sentence(thrown);
+  if (/unsafe-eval|content security|blocked by csp/i.test(why)) {
+    return new ParlorError("wasm_refused", `the page's content security policy refuses WebAssembly: ${why}`, undefined, { cause: thrown });
+  }
+  return new ParlorError(
+    "wasm_missing",
+    `the WebAssembly module could not be loaded: ${why}`,
+    "serve parlor.wasm of this version of the package as it is, or use the entry `parlor`, which carries it",
+    { cause: thrown },
+  );
+}
+
+/** Unpacks base64 of a gzip file, as the full entry carries the module. */
+export async function unpackModule(base64: string): Promise<WebAssembly.Module> {
+  const text = atob(base64);
+  const packed = Uint8Array.from(text, (c) => c.charCodeAt(0));
+  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return WebAssembly.compile(await new Response(unpacked).arrayBuffer());
+}
+
+/** Compiles what `init` of the slim entry was given. */
+export async function moduleFrom(
+  given: WebAssembly.Module | BufferSource | Response | string | URL | Promise<Response>,
+): Promise<WebAssembly.Module> {
+  const from = await given;
+  if (from instanceof WebAssembly.Module) return from;
+  if (from instanceof ArrayBuffer || ArrayBuffer.isView(from)) return WebAssembly.compile(from as BufferSource);
+  const response = from instanceof Response ? from : await fetch(from as string | URL);
+  if (!response.ok) {
+    throw new ParlorError("wasm_missing", `${response.url} answers ${response.status}`, "check the address that `init` was given");
+  }
+  return WebAssembly.compile(await response.arrayBuffer());
+}

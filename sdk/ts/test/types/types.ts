@@ -1,0 +1,112 @@
+import { describe, expectTypeOf, it } from "vitest";
+import {
+  bool, component, type Data, defineGame, host, type Infer, int, oneOf, type PlayerId, type StandardSchema, type, vec2, type Vec2,
+} from "../../src/api.js";
+
+type Tank = { x: number; y: number; name: string };
+declare const round: StandardSchema<{ n: number }>;
+
+const game = defineGame("tanks", {
+  state: { round, "tank/*": type<Tank>(), "tank/*/aim": type<number>() },
+  input: type<{ turn: -1 | 0 | 1 }>(),
+  messages: { chat: type<string>(), hit: type<{ by: number }>() },
+});
+
+describe("a game's types", async () => {
+  const room = await game.host();
+
+  it("are known by key", () => {
+    expectTypeOf(room.get("round")).toEqualTypeOf<{ n: number } | undefined>();
+    expectTypeOf(room.interpolated(`tank/${1 as number}`)).toEqualTypeOf<Tank | undefined>();
+    expectTypeOf(room.entries("tank/")).toExtend<[string, Tank | number][]>();
+    expectTypeOf(room.entries("rou")).toEqualTypeOf<[key: string, value: { n: number }][]>();
+    room.set("tank/1", { x: 0, y: 0, name: "a" });
+    // @ts-expect-error a misspelt key
+    room.get("tnak/1");
+    // @ts-expect-error a prefix that no key has
+    room.entries("bird/");
+    // @ts-expect-error a field is missing
+    room.set("tank/1", { x: 0, y: 0 });
+    // @ts-expect-error a typed room takes no claims
+    room.get<{ n: string }>("round");
+  });
+
+  it("are known of inputs", () => {
+    room.sendInput({ turn: 1 });
+    // @ts-expect-error out of its range
+    room.sendInput({ turn: 2 });
+    expectTypeOf(room.input(0)).toEqualTypeOf<{ turn: -1 | 0 | 1 } | undefined>();
+    expectTypeOf(room.inputs()).toEqualTypeOf<[PlayerId, { turn: -1 | 0 | 1 }][]>();
+  });
+
+  it("are known of messages, and narrowed by their kind", () => {
+    room.send("host", "chat", "hi");
+    room.broadcast("hit", { by: 1 });
+    // @ts-expect-error another kind's value
+    room.send("host", "chat", { by: 1 });
+    // @ts-expect-error no such kind
+    room.broadcast("shout", "hi");
+    room.on("message", (message) => {
+      if (message.kind === "hit") expectTypeOf(message.value).toEqualTypeOf<{ by: number }>();
+      else expectTypeOf(message.value).toEqualTypeOf<string>();
+    });
+  });
+
+  it("are those of events", () => {
+    room.on("playerLeft", ({ id, reason }) => {
+      expectTypeOf(id).toEqualTypeOf<PlayerId>();
+      expectTypeOf(reason).toEqualTypeOf<string>();
+    });
+    // @ts-expect-error no such event
+    room.on("playerGone", () => {});
+    expectTypeOf(room.next("hostChanged")).resolves.toHaveProperty("host");
+  });
+});
+
+describe("an untyped room", async () => {
+  const room = await host("dots");
+
+  it("takes types as arguments, and is Data without", () => {
+    expectTypeOf(room.get("any")).toEqualTypeOf<Data | undefined>();
+    expectTypeOf(room.get<Tank>("tank/1")).toEqualTypeOf<Tank | undefined>();
+    expectTypeOf(room.entries<Tank>("tank/")).toEqualTypeOf<[key: string, value: Tank][]>();
+    expectTypeOf(room.inputs<{ dx: number }>()).toEqualTypeOf<[PlayerId, { dx: number }][]>();
+    room.sendInput({ dx: 1 });
+    room.set("any", { a: [1, "b"] });
+    room.send("all", "whatever", 1);
+  });
+});
+
+it("a definition with a misspelt part does not compile", () => {
+  // @ts-expect-error `inputs` is not `input`
+  expectTypeOf(defineGame("x", { inputs: type<number>() })).toBeObject();
+});
+
+describe("a world's types", async () => {
+  const Tank = component("tank", { at: vec2(-1, 1, 0.5), mood: oneOf("idle", "walk"), alive: bool(), shells: int(0, 20) });
+  const room = await defineGame("tanks", { world: { components: [Tank] }, actions: { shoot: type<{ at: number }>() } }).host();
+  const entity = room.world.spawn();
+
+  it("are those of its schema literals", () => {
+    expectTypeOf<Infer<typeof Tank>>().toEqualTypeOf<{ at: Vec2; mood: "idle" | "walk"; alive: boolean; shells: number }>();
+    room.world.set(entity, Tank, { at: { x: 0, y: 0 }, mood: "idle", alive: true, shells: 1 });
+    // @ts-expect-error no such mood
+    room.world.patch(entity, Tank, { mood: "sad" });
+    // @ts-expect-error a field is missing
+    room.world.set(entity, Tank, { at: { x: 0, y: 0 } });
+    const { fields } = room.world.columns(Tank);
+    expectTypeOf(fields.at).toEqualTypeOf<{ x: Float64Array; y: Float64Array }>();
+    expectTypeOf(fields.shells).toEqualTypeOf<Float64Array>();
+    expectTypeOf(fields.mood).toEqualTypeOf<("idle" | "walk")[]>();
+  });
+
+  it("are known of actions", () => {
+    room.world.act(entity, "shoot", { at: 1 });
+    // @ts-expect-error no such action
+    room.world.act(entity, "jump", 1);
+    room.on("action", ({ name, value }) => {
+      expectTypeOf(name).toEqualTypeOf<"shoot">();
+      expectTypeOf(value).toEqualTypeOf<{ at: number }>();
+    });
+  });
+});

@@ -1,0 +1,150 @@
+// The programs of docs/web.md, as they stand there.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { launch } from "./chromium.mjs";
+import { startServer } from "./server.mjs";
+import { startSite } from "./site.mjs";
+
+const HANG_MS = 120_000;
+const limit = { timeout: HANG_MS };
+const SDK = fileURLToPath(new URL("../../sdk/ts/", import.meta.url));
+const { build } = createRequire(join(SDK, "package.json"))("esbuild");
+
+let browser;
+let site;
+let server;
+/** The programs in their order: the smallest game, the chat, types, tanks, the seat, Node. */
+let programs;
+
+before(async () => {
+  const text = await readFile(new URL("../../docs/web.md", import.meta.url), "utf8");
+  programs = [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program]) => program);
+  [browser, site] = await Promise.all([launch(), startSite()]);
+  server = await startServer("--web-origins", site.url.slice(0, -1));
+}, limit);
+
+after(async () => {
+  await Promise.all([browser?.close(), server?.stop(), site?.stop()]);
+});
+
+/** Bundles a program, with the address of this test's server. */
+async function bundled(program, more = {}) {
+  const contents = program.replaceAll("localhost:7700", `127.0.0.1:${server.port}`);
+  assert.notEqual(contents, program, "it names its server");
+  const { outputFiles } = await build({
+    stdin: { contents, loader: "ts", resolveDir: SDK },
+    bundle: true,
+    format: "esm",
+    write: false,
+    alias: { parlor: join(SDK, "dist/index.js") },
+    ...more,
+  });
+  return outputFiles[0].text;
+}
+
+/** A page that runs a program. */
+async function run(program, url = site.url) {
+  const page = await (await browser.newContext()).newPage();
+  page.setDefaultTimeout(HANG_MS);
+  page.logged = [];
+  page.on("console", (message) => message.type() === "log" && page.logged.push(message.text()));
+  page.on("pageerror", (error) => page.logged.push(String(error)));
+  await page.goto(url);
+  await page.evaluate(() => {
+    const canvas = document.querySelector("canvas");
+    [canvas.width, canvas.height] = [320, 240];
+  });
+  await page.addScriptTag({ type: "module", content: await bundled(program) });
+  return page;
+}
+
+/** Where something is drawn: the columns that are not empty. */
+const drawn = (page) =>
+  page.evaluate(() => {
+    const { data, width } = document.querySelector("canvas").getContext("2d").getImageData(0, 0, 320, 240);
+    const columns = new Set();
+    for (let i = 3; i < data.length; i += 4) if (data[i] > 0) columns.add(((i - 3) / 4) % width);
+    return columns.size;
+  });
+
+/** Looks in each frame until `holds` is true. */
+async function until(page, holds) {
+  while (!(await holds())) await page.evaluate(() => new Promise(requestAnimationFrame));
+}
+
+test("the smallest game is hosted, and joined by the link that it shows", limit, async () => {
+  const a = await run(programs[0]);
+  await a.waitForFunction(() => document.title.startsWith("join with "));
+  const link = (await a.title()).slice("join with ".length);
+  assert.match(link, /\?join=[A-Z0-9]+/);
+  await until(a, async () => (await drawn(a)) === 10);
+  const b = await run(programs[0], link);
+  await until(b, async () => (await drawn(b)) === 10);
+  await b.keyboard.down("ArrowRight");
+  // Its own dot has left the host's.
+  for (const page of [a, b]) await until(page, async () => (await drawn(page)) >= 20);
+  await b.keyboard.up("ArrowRight");
+  await Promise.all([a.context().close(), b.context().close()]);
+});
+
+test("the chat hears what is said", limit, async () => {
+  const a = await run(programs[1]);
+  await until(a, () => a.logged.some((line) => line === "ada is here"));
+  assert.deepEqual(a.logged, ["ada is here"]);
+  await a.context().close();
+});
+
+test("the game that says its types opens its room", limit, async () => {
+  const page = await run(`${programs[2].replace("export const", "const")}\nconsole.log(room.tickHz, tank);`);
+  await until(page, () => page.logged.length > 0);
+  assert.match(page.logged[0], /^30 /);
+  await page.context().close();
+});
+
+test("tanks drive in circles, at host and guest", limit, async () => {
+  const a = await run(programs[3]);
+  await a.waitForFunction(() => document.title.startsWith("join with "));
+  const b = await run(programs[3], (await a.title()).slice("join with ".length));
+  const seen = new Set();
+  await until(b, async () => seen.add(await drawn(b)).size > 3);
+  for (const page of [a, b]) assert.deepEqual(page.logged, []);
+  await Promise.all([a.context().close(), b.context().close()]);
+});
+
+test("a page takes its seat again", limit, async () => {
+  const host = await run(`import { host } from "parlor";\nconst room = await host("dots", { server: "localhost:7700", code: "K7QM" });\nconsole.log(room.code);`);
+  await until(host, () => host.logged.length > 0);
+  const program = `${programs[4]}\nconsole.log(room.me, sessionStorage.length);`;
+  const page = await run(program);
+  await until(page, () => page.logged.length > 0);
+  await page.waitForFunction(() => sessionStorage.length === 1);
+  await page.reload();
+  await page.addScriptTag({ type: "module", content: await bundled(program) });
+  await until(page, () => page.logged.length > 1);
+  assert.deepEqual(page.logged.map((line) => line.split(" ")[0]), ["1", "1"]);
+  await Promise.all([page.context().close(), host.context().close()]);
+});
+
+test("a program in Node joins a page's room", limit, async () => {
+  const page = await run(programs[1]);
+  const host = await run(`import { host } from "parlor";\nconst room = await host("dots", { server: "localhost:7700", name: "ada" });\nconsole.log(room.code);`);
+  await until(host, () => host.logged.length > 0);
+  const folder = await mkdtemp(join(SDK, "node_modules/.docs-"));
+  const file = join(folder, "program.mjs");
+  await writeFile(file, await bundled(programs[5], { platform: "node", external: ["ws"] }));
+  const said = await new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [file, host.logged[0]], { stdio: ["ignore", "pipe", "inherit"] });
+    let out = "";
+    child.stdout.on("data", (bytes) => (out += bytes));
+    child.on("exit", (code) => (code === 0 ? resolve(out) : reject(new Error(`the program ended with ${code}`))));
+  });
+  assert.equal(said.trim(), "[ 'ada', '' ]");
+  await rm(folder, { recursive: true });
+  await Promise.all([page.context().close(), host.context().close()]);
+});

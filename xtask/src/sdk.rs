@@ -1,0 +1,44 @@
+//! The steps of the TypeScript SDK: `sdk` builds and tests it in Node, `browser` plays with it in Chromium. Both
+//! need what the step `wasm` builds.
+
+use std::path::Path;
+
+use crate::steps::{Invocation, Level, Missing, Work, need};
+use crate::wasm::FILE;
+
+/// The server that the tests play on.
+const SERVER: &str = "build --workspace --all-features --bin parlor";
+
+/// Types, unit tests, the package with its sizes, and rooms in Node against the server.
+pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
+    Ok(Work::Run(vec![
+        npm("ci --no-fund --no-audit", "sdk/ts", root)?,
+        npm("test", "sdk/ts", root)?,
+        Invocation::new("node").args("sdk/ts/build.mjs"),
+        Invocation::cargo(SERVER),
+        npm("run integration", "sdk/ts", root)?,
+    ]))
+}
+
+/// Pages of the built SDK in the Chromium of the system.
+pub(crate) fn plan_browser(root: &Path, _: Level) -> Result<Work, Missing> {
+    need("chromium --version", "there is no Chromium", "apt-get install chromium")?;
+    Ok(Work::Run(vec![
+        npm("ci --no-fund --no-audit", "sdk/ts", root)?,
+        Invocation::new("node").args("sdk/ts/build.mjs"),
+        npm("ci --no-fund --no-audit", "tests/browser", root)?,
+        Invocation::cargo(SERVER),
+        npm("test", "tests/browser", root)?,
+    ]))
+}
+
+/// A call of npm in `folder`.
+fn npm(args: &str, folder: &str, root: &Path) -> Result<Invocation, Missing> {
+    need("node --version", "Node is not installed", "apt-get install nodejs npm")?;
+    need("npm --version", "npm is not installed", "apt-get install npm")?;
+    if !root.join(FILE).exists() {
+        let hint = "`cargo xtask web`; with --all the step `wasm` builds it before".to_owned();
+        return Err(Missing { why: format!("there is no {FILE}"), hint });
+    }
+    Ok(Invocation::new("npm").args(args).args("--prefix").args(folder))
+}
