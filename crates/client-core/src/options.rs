@@ -224,7 +224,7 @@ impl Options {
         };
         Hello {
             environment: self.environment.clone(),
-            capabilities: capability::RETURNS,
+            capabilities: capability::RETURNS | capability::HANDS_OVER,
             name: self.name.clone(),
             auth: self.token.as_ref().map_or(Auth::Anonymous, |token| Auth::Token(token.clone().into())),
             channels: self.channels.clone(),

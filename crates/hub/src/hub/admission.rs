@@ -432,7 +432,7 @@ pub(super) fn welcome(
     Welcome {
         version,
         session,
-        capabilities: capability::RETURNS,
+        capabilities: capability::RETURNS | capability::HANDS_OVER,
         room: setup.id,
         code: setup.code,
         kind: setup.settings.kind,

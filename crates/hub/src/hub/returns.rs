@@ -236,8 +236,7 @@ impl Hub {
     /// Returns the kept seat that a user takes over, and the connection that it was lost with.
     pub(super) fn away_user(&self, room: RoomId, user: &str) -> Option<(ConnectionId, MemberId)> {
         let seated = self.rooms.get(&room)?;
-        let authority = seated.room.authority().member();
-        let of_user = seated.users.iter().filter(|(id, it)| ***it == *user && Some(**id) != authority);
+        let of_user = seated.users.iter().filter(|(id, it)| ***it == *user && seated.room.may_restart(**id));
         let mut seats = of_user.filter_map(|(id, _)| Some((*seated.connections.get(id)?, *id)));
         seats.find(|(id, _)| self.connections.get(id).is_some_and(|it| it.away.is_some()))
     }

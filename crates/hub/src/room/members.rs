@@ -258,6 +258,7 @@ impl Room {
                 Ok(())
             }
             Some(ToHub::Terms(terms)) => self.terms_from(from, terms),
+            Some(ToHub::HandOver(asked)) => self.hand_over_from(from, asked, now),
             Some(ToHub::PathDown { id, was_up }) => {
                 self.path_down(from, id, was_up);
                 Ok(())

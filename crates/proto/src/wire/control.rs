@@ -17,6 +17,7 @@
 //!  10 direct   member: varint · 0 through the hub | 1 over a path
 //!  11 actions decided   decisions
 //!  12 away     member: varint · reason: 1 byte · detail: text
+//!  14 not handed over   why: 1 byte
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
@@ -28,6 +29,7 @@
 //!  6 path down id: 8 bytes · 0 | 1 the state came over it
 //!  7 decide actions    member: varint · decisions
 //!  8 terms     presence: 0 | 1, varint ms · grace: 0 | 1, varint ms
+//!  10 hand over   epoch: varint · to: 0 the hub's choice | 1, member: varint
 //!
 //!  member      id: varint · name: text · user: 0 | 1, text · link: 1 byte · flags: 1 byte
 //!              rtt: 0 | 1, varint ms
@@ -37,8 +39,10 @@
 //!
 //! See [`path`](super::path) for the fields of paths, and [`action`](super::action) for decisions.
 
+mod hand_over;
 mod leave_reason;
 
+pub use hand_over::{HandOver, HandOverRefusal};
 pub use leave_reason::LeaveReason;
 
 use super::action::{Decision, RefusedAction};
@@ -98,6 +102,8 @@ pub enum ToMember {
         /// How it was lost.
         reason: LeaveReason,
     },
+    /// This member, which asked to hand the authority's part over, keeps it.
+    NotHandedOver(HandOverRefusal),
 }
 
 /// A request of a member to the hub.
@@ -149,6 +155,8 @@ pub enum ToHub {
     /// How soon the hub misses a member of this room, and how long it keeps a seat; only the opener of the room
     /// may say so.
     Terms(RoomTerms),
+    /// Another member is to become the authority; only the authority may say so.
+    HandOver(HandOver),
 }
 
 /// How a room treats members whose connection is lost, where that differs from its server.
@@ -314,6 +322,10 @@ impl ToMember {
                 out.put_varint(member.0.into());
                 reason.write(&mut out);
             }
+            ToMember::NotHandedOver(why) => {
+                out.put_u8(14);
+                out.put_u8(why.to_wire());
+            }
         }
         out.into()
     }
@@ -346,12 +358,15 @@ impl ToMember {
             10 => ToMember::Direct { member: member(&mut reader)?, direct: reader.bool("direct")? },
             11 => ToMember::ActionsDecided(Decision::read_all(&mut reader)?),
             12 => ToMember::Away { member: member(&mut reader)?, reason: LeaveReason::read(&mut reader)? },
+            14 => ToMember::NotHandedOver(HandOverRefusal::from_wire(reader.u8()?)),
             _ => return Ok(None),
         };
         reader.finish()?;
         Ok(Some(message))
     }
 }
+
+const HAND_OVER: u8 = 10;
 
 impl ToHub {
     /// Encodes the message.
@@ -398,8 +413,17 @@ impl ToHub {
                 out.put_u8(8);
                 terms.write(&mut out);
             }
+            ToHub::HandOver(hand_over) => {
+                out.put_u8(HAND_OVER);
+                hand_over.write(&mut out);
+            }
         }
         out.into()
+    }
+
+    /// Whether this message, if it is well-formed, asks to hand the authority's part over.
+    pub fn is_hand_over(bytes: &Bytes) -> bool {
+        bytes.first() == Some(&HAND_OVER)
     }
 
     /// Decodes a message; `None` for a kind that this version does not know.
@@ -427,6 +451,7 @@ impl ToHub {
                 decisions: Decision::read_all(&mut reader)?,
             },
             8 => ToHub::Terms(RoomTerms::read(&mut reader)?),
+            HAND_OVER => ToHub::HandOver(HandOver::read(&mut reader)?),
             _ => return Ok(None),
         };
         reader.finish()?;

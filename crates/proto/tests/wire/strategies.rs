@@ -4,7 +4,7 @@ use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
 use parlor_proto::wire::control::{
-    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
 };
 use parlor_proto::wire::cursor::VARINT_MAX;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
@@ -323,7 +323,13 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         decisions().prop_map(ToMember::ActionsDecided),
         path_offer().prop_map(ToMember::Path),
         (member(), any::<bool>()).prop_map(|(member, direct)| ToMember::Direct { member, direct }),
+        hand_over_refusal().prop_map(ToMember::NotHandedOver),
     ]
+}
+
+fn hand_over_refusal() -> impl Strategy<Value = HandOverRefusal> {
+    use HandOverRefusal::*;
+    proptest::sample::select(vec![NoMigration, NoSuchPlayer, NotReady, Spectator, TooSoon, Nobody, UnderWay, Unknown { code: 7 }])
 }
 
 fn addresses() -> impl Strategy<Value = Vec<SocketAddr>> {
@@ -417,6 +423,8 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
         (any::<u64>(), any::<bool>()).prop_map(|(id, was_up)| ToHub::PathDown { id: PathId(id), was_up }),
         (option::of(any::<u32>()), option::of(any::<u32>()))
             .prop_map(|(presence_ms, grace_ms)| ToHub::Terms(RoomTerms { presence_ms, grace_ms })),
+        (any::<u32>(), option::of(member()))
+            .prop_map(|(epoch, to)| ToHub::HandOver(HandOver { epoch: Epoch(epoch), to })),
     ]
 }
 

@@ -3,3 +3,5 @@
 /// The client can return after its grace, as the same member. The hub then refuses its resume with
 /// [`GraceOver`](super::ResumeRefusal::GraceOver).
 pub const RETURNS: u64 = 1;
+/// The hub takes [`HandOver`](crate::wire::control::HandOver), and the client the answer to it.
+pub const HANDS_OVER: u64 = 4;
