@@ -63,7 +63,8 @@ impl Ticker {
         let later = |one: Tick, other: Tick| if one.is_newer_than(other) { one } else { other };
         let before = if has_paused { tick.map_or(self.tick, |tick| later(self.tick, tick)) } else { due };
         let before = earlier(before, due);
-        let oldest = before.offset(-most.cast_signed());
+        // No step is older than the room.
+        let oldest = Tick(before.0.saturating_sub(most));
         self.tick = earlier(tick.map_or(oldest, |tick| later(oldest, tick)), before);
         (self.in_a_row, self.catch_up) = (0, most);
         self.pause = due.is_newer_than(before).then_some(Pause { before, last: due });
@@ -165,6 +166,22 @@ mod tests {
             while ticker.step(room_time) {
                 assert_eq!(ticker.label(room_time), ticker.tick());
             }
+        }
+    }
+
+    #[test]
+    fn a_host_that_takes_over_a_young_room_begins_with_its_first_step() {
+        for has_paused in [false, true] {
+            let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::ZERO);
+            ticker.take_over(None, has_paused, Instant::from_millis(300), 32);
+            let mut ticks = Vec::new();
+            for time_ms in [300, 334, 367] {
+                while ticker.step(Instant::from_millis(time_ms)) {
+                    ticks.push(ticker.tick().0);
+                }
+            }
+            let all: Vec<u32> = (1..=11).collect();
+            assert_eq!(ticks, if has_paused { vec![10, 11] } else { all });
         }
     }
 

@@ -39,7 +39,7 @@ impl Wholes {
     pub(super) fn note(&mut self, number: u64, floor: u64, tick: u32, newest: u32) {
         let at = self.last.partition_point(|last| last.number < number);
         self.last.insert(at, Last { number, floor, tick });
-        while self.last.front().is_some_and(|last| last.tick + RETREAT_TICKS_MAX < newest) {
+        while self.last.front().is_some_and(|last| last.tick.saturating_add(RETREAT_TICKS_MAX) < newest) {
             self.last.pop_front();
         }
     }
@@ -59,7 +59,7 @@ impl Wholes {
     fn newest(&self, window: &Window, now: u32) -> Option<u32> {
         let has_all = |last: &&Last| window.has_all(last.floor, last.number);
         let told = self.last.iter().rev().find(has_all).map(|last| last.tick);
-        told.or(self.truth).filter(|tick| tick + RETREAT_TICKS_MAX >= now)
+        told.or(self.truth).filter(|tick| tick.saturating_add(RETREAT_TICKS_MAX) >= now)
     }
 }
 
@@ -89,7 +89,7 @@ impl Replica {
     /// above the newest tick. An entity whose state at that tick is unknown, because its history was too
     /// large, stays as it is.
     pub fn go_back(&mut self, to: Tick) {
-        let label = self.world.newest_tick() + 1;
+        let label = self.world.newest_tick().saturating_add(1);
         let slots = u16::try_from(self.world.slots.len()).unwrap_or(u16::MAX);
         let changed: Vec<u16> = (0..slots).filter(|slot| self.has_changed_since(*slot, to.0)).collect();
         self.advance(label);

@@ -72,6 +72,33 @@ fn some_ms(seed: u64) -> u64 {
     parlor_impair::Rng::new(seed).below(9_000)
 }
 
+/// Its steps begin with the room's first one, whatever is to be made up for.
+#[test]
+fn a_host_of_a_room_that_is_some_steps_old_has_it_back_and_steps() {
+    for_seeds(12, |seed| {
+        let mut sim = Sim::keeping_seats(seed, GRACE);
+        let mut options = Options::host(APP);
+        options.host_timeout = Some(Duration::from_millis(250));
+        let host = sim.host(options, Link::quic());
+        sim.run_for(seed * 60);
+        let proof = sim.room(host).resume_proof().expect("the hub keeps seats");
+        sim.restart(host, by_ticket(proof));
+        sim.play(host, |room, _| {
+            if room.is_host() {
+                let count: u64 = room.get("count").expect("it is a number").unwrap_or(0);
+                room.set("count", &(count + 1), Audience::All).expect("the host writes");
+            }
+        });
+        sim.run_for(1_000);
+        let guest = sim.join(sim.code(host), Link::quic());
+        sim.run_for(500);
+        let count = |peer| sim.room(peer).get::<u64>("count").expect("it is a number").unwrap_or(0);
+        assert!(count(host) > 30 && count(guest) + 8 > count(host), "{} and {}", count(host), count(guest));
+        let tick = sim.room(host).tick_number().expect("it is open").0;
+        assert!(tick < 300, "seed {seed}: it runs step {tick}");
+    });
+}
+
 #[test]
 fn a_host_that_is_back_before_it_is_missed_goes_on_and_the_others_with_it() {
     for_seeds(10, |seed| {
