@@ -5,9 +5,7 @@ use crate::event::Event;
 use crate::inbox::Inbox;
 use bytes::Bytes;
 use parlor_proto::wire::action::RefusedAction;
-use parlor_proto::wire::control::{
-    HandOverRefusal, LeaveReason, MemberInfo, PlayerData, Presence, ToMember,
-};
+use parlor_proto::wire::control::{HandOverRefusal, LeaveReason, MemberInfo, PlayerData, Presence, ToMember};
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{ApiMisuse, CloseReason, LinkKind, MemberId, limits};
 use parlor_sync::value::{Value, ValueError, from_value};

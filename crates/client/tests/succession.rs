@@ -141,7 +141,9 @@ fn a_host_that_is_alone_has_its_room_its_code_and_its_world_back_by_its_ticket()
     let itself = MemberId(0);
     let named = Event::HostMigration { previous: Some(itself), new: itself, is_me: true };
     let changed = Event::HostChanged { host: itself, previous: Some(itself) };
-    assert!(told.contains(&named) && told.contains(&changed) && told.contains(&Event::Spawned { entity: tank }));
+    assert!(
+        told.contains(&named) && told.contains(&changed) && told.contains(&Event::Spawned { entity: tank })
+    );
     let text = |key| next.state().get::<String>(key).expect("it is a text");
     assert_eq!((text("map").as_deref(), text("hand").as_deref()), (Some("dunes"), Some("ace")));
     assert_eq!(next.world().component(tank), Ok(Some(Tank { fuel: 77 })));

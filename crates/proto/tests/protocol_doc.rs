@@ -4,7 +4,8 @@ use bytes::Bytes;
 use parlor_proto::channel::{Codec, Lane};
 use parlor_proto::wire::action::{ActionRefusal, RefusedAction};
 use parlor_proto::wire::control::{
-    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub,
+    ToMember,
 };
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
 use parlor_proto::wire::control::{
-    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub,
+    ToMember,
 };
 use parlor_proto::wire::cursor::VARINT_MAX;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
@@ -329,7 +330,16 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
 
 fn hand_over_refusal() -> impl Strategy<Value = HandOverRefusal> {
     use HandOverRefusal::*;
-    proptest::sample::select(vec![NoMigration, NoSuchPlayer, NotReady, Spectator, TooSoon, Nobody, UnderWay, Unknown { code: 7 }])
+    proptest::sample::select(vec![
+        NoMigration,
+        NoSuchPlayer,
+        NotReady,
+        Spectator,
+        TooSoon,
+        Nobody,
+        UnderWay,
+        Unknown { code: 7 },
+    ])
 }
 
 fn addresses() -> impl Strategy<Value = Vec<SocketAddr>> {

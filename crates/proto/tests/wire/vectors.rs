@@ -5,7 +5,8 @@ use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
 use parlor_proto::wire::control::{
-    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub,
+    ToMember,
 };
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::data::MatchData;
@@ -98,7 +99,7 @@ impl Value {
 
 /// All vectors, by name.
 pub(crate) fn vectors() -> Vec<(&'static str, Value)> {
-    let controls = [controls(), paths()].concat();
+    let controls = [controls(), hand_overs(), paths()].concat();
     [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls, actions(), packets()]
         .into_iter()
         .flatten()
@@ -344,7 +345,6 @@ fn controls() -> Vec<(&'static str, Value)> {
         }))
     };
     let left = |reason| Value::ToMember(ToMember::Left { member: id, reason });
-    let hand_over = |to| Value::ToHub(ToHub::HandOver(HandOver { epoch: Epoch(70), to }));
     let terms = |presence_ms, grace_ms| Value::ToHub(ToHub::Terms(RoomTerms { presence_ms, grace_ms }));
     vec![
         ("to_member.joined", Value::ToMember(ToMember::Joined(joined))),
@@ -373,7 +373,6 @@ fn controls() -> Vec<(&'static str, Value)> {
         ("to_member.authority_of_nothing", handover(None)),
         ("to_member.goes_on", Value::ToMember(ToMember::GoesOn { epoch: Epoch(70) })),
         ("to_member.away", Value::ToMember(ToMember::Away { member: id, reason: LeaveReason::TimedOut })),
-        ("to_member.not_handed_over", Value::ToMember(ToMember::NotHandedOver(HandOverRefusal::TooSoon))),
         ("to_hub.set_data", Value::ToHub(ToHub::SetData(data(Some(Bytes::from_static(b"red")))))),
         ("to_hub.remove_data", Value::ToHub(ToHub::SetData(data(None)))),
         ("to_hub.kick", Value::ToHub(ToHub::Kick { member: id, reason: "rude".into() })),
@@ -385,8 +384,15 @@ fn controls() -> Vec<(&'static str, Value)> {
         ("to_hub.follow", Value::ToHub(ToHub::Follow { epoch: Epoch(70) })),
         ("to_hub.terms", terms(Some(1_500), Some(0))),
         ("to_hub.terms_of_server", terms(None, None)),
-        ("to_hub.hand_over", hand_over(Some(id))),
+    ]
+}
+
+fn hand_overs() -> Vec<(&'static str, Value)> {
+    let hand_over = |to| Value::ToHub(ToHub::HandOver(HandOver { epoch: Epoch(70), to }));
+    vec![
+        ("to_hub.hand_over", hand_over(Some(MemberId(2)))),
         ("to_hub.hand_over_to_any", hand_over(None)),
+        ("to_member.not_handed_over", Value::ToMember(ToMember::NotHandedOver(HandOverRefusal::TooSoon))),
     ]
 }
 

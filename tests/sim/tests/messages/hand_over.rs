@@ -123,7 +123,7 @@ fn the_part_goes_round_and_comes_back() {
 }
 
 #[test]
-fn a_room_does_not_flap() {
+fn threat_25_a_room_does_not_flap() {
     let mut room = room(1, 2, Link::quic().latency_ms(5), Duration::ZERO);
     let [first, second] = [room.peers[0], room.peers[1]];
     hand_over(&mut room.sim, first, Some(1)).expect("it may");

@@ -221,8 +221,12 @@ fn entities_private_keys_own_states_and_inputs_are_there() {
             room.set_own(&Cursor { x }).expect("it has a template");
             let _: Result<(), _> = room.send_input(&7u32);
             if room.is_host() {
-                let inputs: Vec<u32> =
-                    room.inputs::<u32>().expect("the host reads").into_iter().map(|(_, input)| input).collect();
+                let inputs: Vec<u32> = room
+                    .inputs::<u32>()
+                    .expect("the host reads")
+                    .into_iter()
+                    .map(|(_, input)| input)
+                    .collect();
                 room.set("inputs", &inputs, Audience::All).expect("the host writes");
             }
         });

@@ -106,13 +106,9 @@ impl fmt::Display for HandOverRefusal {
                 f.write_str("the player is not connected: choose another one, or wait for Event::PlayerBack")
             }
             HandOverRefusal::Spectator => f.write_str("a spectator only watches: choose a player"),
-            HandOverRefusal::TooSoon => {
-                f.write_str("the room has just got this host: try again in a second")
-            }
+            HandOverRefusal::TooSoon => f.write_str("the room has just got this host: try again in a second"),
             HandOverRefusal::Nobody => f.write_str("no other player is connected: wait for one"),
-            HandOverRefusal::UnderWay => {
-                f.write_str("a hand-over is under way: wait for Event::HostChanged")
-            }
+            HandOverRefusal::UnderWay => f.write_str("a hand-over is under way: wait for Event::HostChanged"),
             HandOverRefusal::Unknown { code } => write!(f, "the server refused it for reason {code}"),
         }
     }
