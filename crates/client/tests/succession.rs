@@ -189,6 +189,55 @@ fn threat_08_a_hosts_ticket_is_good_once() {
     assert_eq!(why_closed(&mut rooms[0]), ClosedReason::Session(CloseReason::TokenReused));
 }
 
+/// Plays until all three have the checksums of twenty ticks: those of one tick are the same.
+fn expect_one_state(rooms: &mut [Room]) {
+    let patience = Patience::new();
+    let mut common = 0;
+    while common < 20 {
+        for room in rooms.iter_mut() {
+            frame(room);
+        }
+        let of = |room: &Room| room.state().checksums().into_iter().collect::<BTreeMap<u64, u64>>();
+        let all = [of(&rooms[0]), of(&rooms[1]), of(&rooms[2])];
+        let both = |at: &u64| all[0].contains_key(at) && all[2].contains_key(at);
+        let common_ticks: Vec<u64> = all[1].keys().copied().filter(both).collect();
+        for at in &common_ticks {
+            assert!(all[0][at] == all[1][at] && all[1][at] == all[2][at], "at {at}: {all:?}");
+        }
+        common = common_ticks.len();
+        patience.look_again(|| format!("{common} ticks are at all ends"));
+    }
+}
+
+/// Asks for a hand-over until the server grants it: right after the last one it refuses, and the host goes on. Returns
+/// what each was told.
+fn hand_over(
+    rooms: &mut [Room],
+    (from, to): (usize, usize),
+    mut talk: impl FnMut(&mut [Room]),
+) -> Vec<Vec<Event>> {
+    let (id, before) = (rooms[to].local_id().expect("it is in"), rooms[from].info().epoch);
+    let patience = Patience::new();
+    loop {
+        rooms[from].as_host().expect("it hosts").hand_over(id).expect("nothing is under way");
+        let twice = rooms[from].as_host().expect("until then").hand_over(None);
+        assert_eq!(twice, Err(RoomError::NotHandedOver { why: HandOverRefusal::UnderWay }));
+        let mut told: Vec<Vec<Event>> = rooms.iter().map(|_| Vec::new()).collect();
+        let too_soon = Event::HandOverRefused { why: HandOverRefusal::TooSoon };
+        while !told[from].contains(&too_soon) {
+            if rooms[to].info().epoch != before {
+                return told;
+            }
+            talk(rooms);
+            for (room, told) in rooms.iter_mut().zip(&mut told) {
+                told.extend(frame(room));
+            }
+            patience.look_again(|| "nobody is named".into());
+        }
+        assert!(rooms[from].is_host(), "it keeps its part");
+    }
+}
+
 /// Each of the three tells the host more and more while its part goes on to another and to a third one: each message
 /// comes to something once, and all ends have the same state.
 #[test]
@@ -214,31 +263,7 @@ fn a_host_hands_over_twice_and_nothing_reliable_is_lost() {
         }
     };
     for (from, to) in [(0usize, 2usize), (2, 1)] {
-        let id = rooms[to].local_id().expect("it is in");
-        // Right after the last one the server refuses, and the host goes on.
-        let patience = Patience::new();
-        let told = loop {
-            let asked = rooms[from].as_host().expect("it hosts").hand_over(id);
-            asked.expect("nothing is under way");
-            let twice = rooms[from].as_host().expect("until then").hand_over(None);
-            assert_eq!(twice, Err(RoomError::NotHandedOver { why: HandOverRefusal::UnderWay }));
-            let mut refused = false;
-            let before = rooms[from].info().epoch;
-            let mut told: Vec<Vec<Event>> = vec![Vec::new(); 3];
-            while rooms[to].info().epoch == before && !refused {
-                talk(&mut rooms);
-                for (room, told) in rooms.iter_mut().zip(&mut told) {
-                    told.extend(frame(room));
-                }
-                let too_soon = Event::HandOverRefused { why: HandOverRefusal::TooSoon };
-                refused = told[from].contains(&too_soon);
-                patience.look_again(|| "nobody is named".into());
-            }
-            if !refused {
-                break told;
-            }
-            assert!(rooms[from].is_host(), "it keeps its part");
-        };
+        let told = hand_over(&mut rooms, (from, to), &mut talk);
         assert!(told[to].iter().any(|event| matches!(event, Event::HostMigration { is_me: true, .. })));
         let before = steps(&rooms[to]);
         play_until(&mut rooms, |rooms| {
@@ -253,21 +278,5 @@ fn a_host_hands_over_twice_and_nothing_reliable_is_lost() {
         counts == said
     };
     play_until(&mut rooms, |rooms| rooms.iter().all(all_told));
-    // A checksum that two of them have of one tick is the same.
-    let patience = Patience::new();
-    let mut common = 0;
-    while common < 20 {
-        for room in &mut rooms {
-            frame(room);
-        }
-        let of = |room: &Room| room.state().checksums().into_iter().collect::<BTreeMap<u64, u64>>();
-        let all = [of(&rooms[0]), of(&rooms[1]), of(&rooms[2])];
-        let both = |at: &u64| all[0].contains_key(at) && all[2].contains_key(at);
-        let common_ticks: Vec<u64> = all[1].keys().copied().filter(both).collect();
-        for at in &common_ticks {
-            assert!(all[0][at] == all[1][at] && all[1][at] == all[2][at], "at {at}: {all:?}");
-        }
-        common = common_ticks.len();
-        patience.look_again(|| format!("{common} ticks are at all ends"));
-    }
+    expect_one_state(&mut rooms);
 }
