@@ -2,6 +2,7 @@
 //! linker.
 //!
 //! - `cargo xtask test`: everything that must hold before a change goes in ([`steps`] names the steps)
+//! - `cargo xtask web`: what a page loads ([`web`])
 //! - `cargo xtask tidy`: the rules no compiler knows ([`tidy`]); also a test, so `cargo test` runs it
 
 #![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
@@ -16,11 +17,12 @@ mod runner;
 mod steps;
 mod tidy;
 mod wasm;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use options::Command;
+use options::{Command, TestOptions};
 
 const USAGE: &str = "\
 cargo xtask test [--all | --weekly] [--only STEP]... [--list]
@@ -31,6 +33,8 @@ cargo xtask test [--all | --weekly] [--only STEP]... [--list]
       --list   prints the steps and what they do
 cargo xtask tidy
     Checks the rules of the house alone.
+cargo xtask web
+    Builds what a page loads, target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm, as the step `wasm` does.
 cargo xtask help
     Prints this.";
 
@@ -42,6 +46,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Command::Tidy) => runner::tidy(&root),
+        Ok(Command::Web) => {
+            runner::test(&root, &TestOptions { only: vec!["wasm".to_owned()], ..TestOptions::default() })
+        }
         Ok(Command::Test(options)) => runner::test(&root, &options),
         Err(misuse) => {
             println!("{misuse}\n\n{USAGE}");

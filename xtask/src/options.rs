@@ -5,6 +5,7 @@
 pub(crate) enum Command {
     Help,
     Tidy,
+    Web,
     Test(TestOptions),
 }
 
@@ -29,6 +30,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Strin
     match command.as_str() {
         "test" => parse_test(args).map(Command::Test),
         "tidy" => no_more(args).map(|()| Command::Tidy),
+        "web" => no_more(args).map(|()| Command::Web),
         "help" | "--help" | "-h" => Ok(Command::Help),
         other => Err(format!("there is no command `{other}`")),
     }
@@ -76,6 +78,7 @@ mod tests {
         let options = TestOptions { all: true, weekly: true, ..TestOptions::default() };
         assert_eq!(parsed("test --weekly"), Ok(Command::Test(options)), "it is all and more");
         assert_eq!(parsed("tidy"), Ok(Command::Tidy));
+        assert_eq!(parsed("web"), Ok(Command::Web));
         assert_eq!(parsed(""), Ok(Command::Help));
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::excerpt::Excerpt;
 use crate::options::TestOptions;
 use crate::steps::{self, Invocation, Level, Missing, NOT_COVERED, Step, Work};
-use crate::{guards, release, tidy};
+use crate::{guards, release, tidy, web};
 
 /// How a step ended; the texts are for a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -115,6 +115,7 @@ fn perform(root: &Path, work: Work) -> Result<(), Failure> {
         Work::Tidy => run_tidy(root),
         Work::Guards => guards::run(root),
         Work::Release => release::run(root),
+        Work::Web(build) => web::run(root, &build),
         Work::Run(invocations) => {
             let failed: Vec<Failure> =
                 invocations.iter().filter_map(|invocation| spawn(root, invocation).err()).collect();

@@ -87,6 +87,8 @@ pub(crate) enum Work {
     Guards,
     /// The size of [`crate::release`], in this process.
     Release,
+    /// The build and size of [`crate::web`].
+    Web(Invocation),
     /// Programs, one after another. A failed one does not stop those after it.
     Run(Vec<Invocation>),
 }
@@ -116,7 +118,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         long("clippy", "no warnings, lints included, in any target", plan_clippy),
         long("doc", "the documentation builds without warnings", plan_doc),
         long("deny", "licences, sources and duplicates of the dependencies", plan_deny),
-        long("wasm", "proto, sync and the client's core compile to wasm32", wasm::plan),
+        long("wasm", "what a page loads builds, and has at most 520 kB compressed", wasm::plan),
         long(
             "seeds",
             "what chance decides again: 2,000 seeded worlds (--weekly: 10,000), more cases of each property",

@@ -1,4 +1,4 @@
-//! The step that compiles the browser crates to WebAssembly.
+//! The step that compiles what a page loads to WebAssembly; [`web`](crate::web) checks it.
 //!
 //! With the target's standard library from rustup, it uses plain cargo. Otherwise it uses Debian's
 //! `rustc-web`, `cargo-web` and `rust-web-src`: they bring the library's source, and `-Zbuild-std` compiles
@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::steps::{Invocation, Level, Missing, Work};
+use crate::steps::{Invocation, Level, Missing, Work, need};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const HINT: &str = "`rustup target add wasm32-unknown-unknown`, or on Debian \
@@ -17,25 +17,25 @@ const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std";
 
-/// Chooses the toolchain, then compiles what a browser runs.
+/// Chooses the toolchain that compiles what a page loads.
 pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
-    let cargo = if rustup_has_target() { rustup_cargo } else { debian_cargo };
-    Ok(Work::Run(vec![cargo("-p parlor-proto -p parlor-sync -p parlor-client-core")?]))
+    need("gzip --version", "gzip is not installed", "apt-get install gzip")?;
+    Ok(Work::Web(if rustup_has_target() { rustup_cargo() } else { debian_cargo()? }))
 }
 
-fn rustup_cargo(packages: &str) -> Result<Invocation, Missing> {
-    Ok(Invocation::new("cargo").args(&build(packages)))
+fn rustup_cargo() -> Invocation {
+    Invocation::cargo(&build())
 }
 
-fn debian_cargo(packages: &str) -> Result<Invocation, Missing> {
+fn debian_cargo() -> Result<Invocation, Missing> {
     let absent = [DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_STD].into_iter().find(|path| !Path::new(path).exists());
     if let Some(path) = absent {
         let why = format!("there is no standard library for {TARGET}: rustup has none, and no {path}");
         return Err(Missing { why, hint: HINT.to_owned() });
     }
     let cargo = Invocation::new(DEBIAN_CARGO)
-        .args(&build(packages))
-        .args("-Zbuild-std=std,panic_abort")
+        .args(&build())
+        .args("-Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size")
         .env("RUSTC", DEBIAN_RUSTC)
         // `-Z` wants a nightly compiler or this.
         .env("RUSTC_BOOTSTRAP", "1");
@@ -46,8 +46,8 @@ fn debian_cargo(packages: &str) -> Result<Invocation, Missing> {
 }
 
 /// A target directory of its own: another compiler would throw out everything in the usual one.
-fn build(packages: &str) -> String {
-    format!("build --lib {packages} --target {TARGET} --target-dir target/wasm")
+fn build() -> String {
+    format!("build --lib -p parlor-wasm --profile web --target {TARGET} --target-dir target/wasm")
 }
 
 fn rustup_has_target() -> bool {

@@ -44,7 +44,7 @@ pub trait InputApp {
     /// Registers the system `sample`, which returns the input of this app's player. It runs once for each
     /// step of the room, before [`NetTick`](crate::NetTick). It does not run in a replay: a replayed step
     /// gets its original input. The authority and this app see the input as [`Input<I>`] on the entities that
-    /// the player owns.
+    /// the player owns. A [spectator's](parlor::JoinBuilder::spectate) is not sent.
     ///
     /// ```
     /// use bevy_app::App;
@@ -125,8 +125,8 @@ impl InputApp for App {
 /// Sends the sampled input.
 fn send<I: Wish>(In(input): In<I>, mut room: ResMut<RoomResource>) -> Result {
     match room.step().map_or(Ok(()), |mut step| step.send_input(&input)) {
-        // The next poll reports that the room is over.
-        Err(RoomError::Misuse(ApiMisuse::Closed(_))) => Ok(()),
+        // The next poll reports that the room is over; and a spectator has no input.
+        Err(RoomError::Misuse(ApiMisuse::Closed(_) | ApiMisuse::Spectator { .. })) => Ok(()),
         sent => Ok(sent?),
     }
 }

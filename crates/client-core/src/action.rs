@@ -306,6 +306,9 @@ fn write<C: Replicated>(
             Some(written) => written.map(|()| true).map_err(RoomError::from),
             None => Ok(false),
         },
-        None => Ok(shared.remove_predicted::<C>(entity).is_some()),
+        None => {
+            let id = shared.component_id::<C>()?;
+            Ok(shared.remove_predicted(entity, id).is_some())
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! How a game draws others: its own interpolation of components, and the bounds of the delay.
 
-use parlor_sync::interpolation::{Between, RenderDelay};
+use parlor_sync::interpolation::{Between, RenderDelay, WholeNumbers};
 use parlor_sync::schema::{Component, Replicated, RowReader};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub struct Drawing {
     pub snaps: bool,
     /// Bounds of the delay of what is drawn.
     pub delay: RenderDelay,
+    /// How whole numbers in values of keys move. Default: through whole numbers.
+    pub whole_numbers: WholeNumbers,
 }
 
 impl fmt::Debug for Drawing {
@@ -29,6 +31,7 @@ impl fmt::Debug for Drawing {
             .field("interpolators", &self.by_component.keys())
             .field("snaps", &self.snaps)
             .field("delay", &self.delay)
+            .field("whole_numbers", &self.whole_numbers)
             .finish()
     }
 }
@@ -44,17 +47,11 @@ impl Drawing {
         self.by_component.keys().copied()
     }
 
-    /// Draws a component as the game wants it; `None` if it moves as the schema says.
+    /// Draws a component by the game's interpolator, if it has one.
     pub(crate) fn draw<C: Replicated>(&self, component: &Component, between: &Between<'_>) -> Option<C> {
-        let read = |index: usize| {
-            let row = between.versions[index];
-            C::read(&RowReader::new(component, row.lanes, row.blobs))
-        };
-        let by = self.by_component.get(C::NAME).and_then(|by| by.downcast_ref::<Interpolator<C>>());
-        match by {
-            Some(by) => Some(by(&read(0), &read(1), between.t)),
-            None if self.snaps => Some(read(usize::from(between.t >= 1.0))),
-            None => None,
-        }
+        let by = self.by_component.get(C::NAME).and_then(|by| by.downcast_ref::<Interpolator<C>>())?;
+        let [older, newer] =
+            between.versions.map(|row| C::read(&RowReader::new(component, row.lanes, row.blobs)));
+        Some(by(&older, &newer, between.t))
     }
 }

@@ -83,6 +83,7 @@ pub(crate) fn misbehaved(what: &str, error: &dyn std::error::Error) -> CloseReas
 /// Returns the error for a call that only the host may make, at another process.
 pub(crate) fn not_host(welcome: &Welcome, what: &'static str) -> ApiMisuse {
     match welcome.kind {
+        _ if welcome.spectates() => ApiMisuse::Spectator { what },
         RoomKind::Match => ApiMisuse::NoHost { what },
         _ => ApiMisuse::NotHost { what, local: welcome.member },
     }

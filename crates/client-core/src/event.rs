@@ -19,7 +19,8 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Event {
     /// The room is open and this process is in it. All members can be [read](super::RoomCore::players). A
-    /// [`PlayerJoined`](Event::PlayerJoined) follows for each, this player first.
+    /// [`PlayerJoined`](Event::PlayerJoined) or [`SpectatorJoined`](Event::SpectatorJoined) follows for each, this
+    /// one first.
     Open {
         /// The code to share. For a match: its id.
         code: RoomCode,
@@ -37,6 +38,17 @@ pub enum Event {
         /// Its name.
         name: String,
         /// Why it left.
+        reason: LeaveReason,
+    },
+    /// A spectator is in the room: it watches only. The loss and return of its connection raise no event.
+    SpectatorJoined(Player),
+    /// A spectator has left the room.
+    SpectatorLeft {
+        /// Its id.
+        id: MemberId,
+        /// Its name.
+        name: String,
+        /// Why it left, as of a [player](Event::PlayerLeft).
         reason: LeaveReason,
     },
     /// Another player's connection is lost. The player stays in the room and its seat is kept for a while. It

@@ -61,6 +61,8 @@ pub enum Role {
     Host,
     /// A guest.
     Client,
+    /// A guest that watches only.
+    Spectator,
 }
 
 /// Which server a room uses, and whether it plays without a direct path. [`PathMode`] says which direct paths
@@ -187,7 +189,7 @@ macro_rules! words {
     };
 }
 
-words!(Role { Host => "host", Client => "client" });
+words!(Role { Host => "host", Client => "client", Spectator => "spectator" });
 words!(Mode { Auto => "auto", Local => "local", Relay => "relay", P2p => "p2p" });
 words!(Scope { Local => "local", Internet => "internet", Direct => "direct" });
 words!(TransportPath {

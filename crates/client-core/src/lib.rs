@@ -7,8 +7,10 @@
 //! changes as they need it.
 
 mod action;
+mod columns;
 mod connection;
 mod defined;
+mod describe;
 mod drawing;
 mod error;
 mod event;
@@ -31,8 +33,10 @@ mod status;
 mod world;
 
 pub use action::{Acting, Action, ActionError};
+pub use columns::Columns;
 pub use connection::{LinkState, ReconnectPolicy};
 pub use defined::Actions;
+pub use describe::{Describe, Fields};
 pub use drawing::{Drawing, Interpolator};
 pub use error::RoomError;
 pub use event::{

@@ -75,6 +75,10 @@ pub struct Options {
     /// How long a lost member of the new room has its seat, if the server keeps it as long. Default: `None`, as the
     /// server has it.
     pub grace: Option<Duration>,
+    /// Whether to join as a spectator: it watches, sends nothing, and takes no player's seat. Default: false.
+    pub spectate: bool,
+    /// How many spectators the new room takes, 0 to 64. Default: 8. At most as many as leave the room 256 members in all.
+    pub spectators: u16,
     /// Host timeout: after this silence of the host another member takes the host role. 100 ms to 10 s.
     /// `None` disables migration: the room ends with its host.
     pub host_timeout: Option<Duration>,
@@ -195,6 +199,8 @@ impl Options {
             reconnect_policy: ReconnectPolicy::default(),
             presence: None,
             grace: None,
+            spectate: false,
+            spectators: limits::SPECTATORS_DEFAULT,
             host_timeout: None,
             migration_grace: MIGRATION_GRACE_DEFAULT,
             migration_pause: None,
@@ -224,7 +230,7 @@ impl Options {
         };
         Hello {
             environment: self.environment.clone(),
-            capabilities: capability::RETURNS | capability::HANDS_OVER,
+            capabilities: capability::RETURNS | capability::HANDS_OVER | self.spectates(),
             name: self.name.clone(),
             auth: self.token.as_ref().map_or(Auth::Anonymous, |token| Auth::Token(token.clone().into())),
             channels: self.channels.clone(),
@@ -246,6 +252,22 @@ impl Options {
                 },
             )
         }
+    }
+
+    /// The capability of spectators, as a hello for these options has it.
+    fn spectates(&self) -> u64 {
+        let is_set = match self.intent {
+            Wish::Host { .. } | Wish::Match { .. } => self.spectators == limits::SPECTATORS_DEFAULT,
+            Wish::Join { .. } => self.spectate,
+            Wish::Resume { .. } => false,
+        };
+        if is_set { capability::SPECTATES } else { 0 }
+    }
+
+    /// How many spectators the room takes that this process opens, if its hello does not say it.
+    pub(crate) fn spectators_to_say(&self) -> Option<u16> {
+        let opens = matches!(self.intent, Wish::Host { .. } | Wish::Match { .. });
+        (opens && !matches!(self.spectators, 0 | limits::SPECTATORS_DEFAULT)).then_some(self.spectators)
     }
 
     /// Builds the hello with which this process returns as the member that it was.
@@ -283,11 +305,8 @@ impl Options {
 
     /// Builds the hello with which this process rejoins its room by the code.
     pub(crate) fn hello_again(&self, code: Option<RoomCode>) -> Hello {
-        let hello = self.hello();
-        match code {
-            Some(code) => Hello { intent: Intent::Join { code, secret: self.secret.clone() }, ..hello },
-            None => hello,
-        }
+        let Some(code) = code else { return self.hello() };
+        Options { intent: Wish::Join { code }, ..self.clone() }.hello()
     }
 
     /// The schema of the room that this client has joined.
@@ -339,6 +358,10 @@ impl Options {
             return Err(format!("migration_grace is {grace:?}; it may be {min:?} to {max:?}"));
         }
         self.reconnect_policy.check()?;
+        if self.spectators > limits::SPECTATORS_MAX {
+            let (wanted, most) = (self.spectators, limits::SPECTATORS_MAX);
+            return Err(format!("spectators is {wanted}; it may be 0 to {most}"));
+        }
         let bounds = PRESENCE_MIN..=limits::SILENCE_TIMEOUT;
         if let Some(presence) = self.presence.filter(|presence| !bounds.contains(presence)) {
             let (min, max) = (bounds.start(), bounds.end());

@@ -1,4 +1,4 @@
-//! The players of the room, as the hub announced them.
+//! The players of the room and its spectators, as the hub announced them.
 
 use crate::error::RoomError;
 use crate::event::Event;
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A participant of the room.
+/// A participant of the room: a player, or a spectator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Player {
     /// Its id, never reused in the same room. 0 is the member that opened the room.
@@ -33,6 +33,8 @@ pub struct Player {
     pub is_host: bool,
     /// Whether it is this process.
     pub is_me: bool,
+    /// Whether it watches only. Spectators are listed apart from players.
+    pub is_spectator: bool,
     /// How this process reaches it.
     pub transport: Transport,
     /// Whether it and the host have a direct path.
@@ -75,6 +77,11 @@ impl Player {
         self.data.get(key).map(from_value).transpose()
     }
 
+    /// Its own link to the hub.
+    pub fn link(&self) -> LinkKind {
+        self.link
+    }
+
     /// All of its player data, by key.
     pub fn all_data(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.data.iter().map(|(key, value)| (key.as_str(), value))
@@ -89,12 +96,15 @@ struct PresenceNews {
     connected: Option<bool>,
 }
 
-/// The players of a room, by id. A driver shares the list with its game ([`shared`](Self::shared)): what a
-/// game has read stays as it is, and a change is made in a copy.
+/// The players of a room and its spectators, by id. A driver shares the lists with its game
+/// ([`shared`](Self::shared)): what a game has read stays as it is, and a change is made in a copy.
 #[derive(Debug)]
 pub(super) struct Players {
     me: MemberId,
     all: Arc<Vec<Player>>,
+    spectators: Arc<Vec<Player>>,
+    /// The spectators among the members that the hub announces next.
+    next_spectators: Vec<MemberId>,
     /// Members that the hub has yet to announce.
     greeting_left: u16,
     /// The recipient of messages to the primary.
@@ -104,7 +114,14 @@ pub(super) struct Players {
 impl Players {
     /// The players of a room, of which the hub is about to announce `members`.
     pub(super) fn new(me: MemberId, members: u16) -> Self {
-        Players { me, all: Arc::default(), greeting_left: members, primary: None }
+        Players {
+            me,
+            all: Arc::default(),
+            spectators: Arc::default(),
+            next_spectators: Vec::new(),
+            greeting_left: members,
+            primary: None,
+        }
     }
 
     /// Whether the hub has announced all members that were there when this process joined.
@@ -136,18 +153,17 @@ impl Players {
             | Recipient::Primary
             | Recipient::Except(_) => &[],
         };
-        let unknown = named.iter().find(|member| self.at(**member).is_err());
+        let unknown = named.iter().find(|member| self.member(**member).is_none());
         unknown.map_or(Ok(()), |member| Err(ApiMisuse::NoSuchPlayer(*member)))
     }
 
-    /// Queues the events of a room that this process lost: all players are gone.
+    /// Queues the events of a room that this process lost: all players and spectators are gone.
     ///
     /// # Errors
     /// [`CloseReason::NotPolled`] if too many events wait.
     pub(super) fn tell_gone(&self, inbox: &mut Inbox) -> Result<(), CloseReason> {
-        self.iter().try_for_each(|player| {
-            let (id, name) = (player.id, player.name.clone());
-            inbox.tell_bounded(Event::PlayerLeft { id, name, reason: LeaveReason::ConnectionLost }, 0)
+        self.members().try_for_each(|player| {
+            inbox.tell_bounded(left_event(player.clone(), LeaveReason::ConnectionLost), 0)
         })
     }
 
@@ -166,12 +182,18 @@ impl Players {
             ToMember::Joined(info) => {
                 self.greeting_left = self.greeting_left.saturating_sub(1);
                 let bytes = info.data.iter().map(|(key, value)| key.len() + value.len()).sum();
-                inbox.tell_bounded(Event::PlayerJoined(self.joined(info, host)), bytes)?;
+                let joined = self.joined(info, host);
+                let event = match joined.is_spectator {
+                    true => Event::SpectatorJoined(joined),
+                    false => Event::PlayerJoined(joined),
+                };
+                inbox.tell_bounded(event, bytes)?;
             }
+            ToMember::Spectators(members) => self.next_spectators = members,
             ToMember::Direct { member, direct } => self.set_direct(member, direct),
             ToMember::Left { member, reason } => {
                 if let Some(player) = self.left(member) {
-                    inbox.tell_bounded(Event::PlayerLeft { id: member, name: player.name, reason }, 0)?;
+                    inbox.tell_bounded(left_event(player, reason), 0)?;
                 }
             }
             ToMember::Data(data) => {
@@ -183,6 +205,9 @@ impl Players {
             ToMember::Presence(list) => {
                 for presence in list {
                     let (id, news) = (presence.member, self.measured(presence));
+                    if self.is_other_spectator(id) {
+                        continue;
+                    }
                     if let Some(slow) = news.slow {
                         inbox.tell_bounded(Event::Slow { id, slow }, 0)?;
                     }
@@ -198,7 +223,7 @@ impl Players {
                 }
             }
             ToMember::Away { member: id, reason } => {
-                if self.away(id) {
+                if self.away(id) && !self.is_other_spectator(id) {
                     inbox.tell_bounded(Event::PlayerLost { id, reason }, 0)?;
                 }
             }
@@ -221,8 +246,32 @@ impl Players {
         Ok(())
     }
 
+    /// A player.
     pub(super) fn get(&self, id: MemberId) -> Option<&Player> {
-        self.at(id).ok().map(|at| &self.all[at])
+        at(&self.all, id).ok().map(|at| &self.all[at])
+    }
+
+    /// A player or a spectator.
+    pub(super) fn member(&self, id: MemberId) -> Option<&Player> {
+        self.get(id).or_else(|| at(&self.spectators, id).ok().map(|at| &self.spectators[at]))
+    }
+
+    /// All members: players, then spectators.
+    pub(super) fn members(&self) -> impl Iterator<Item = &Player> {
+        self.all.iter().chain(self.spectators.iter())
+    }
+
+    /// Whether a message is about a spectator that joins or leaves.
+    pub(super) fn is_of_spectator(&self, control: &ToMember) -> bool {
+        match control {
+            ToMember::Joined(info) => self.next_spectators.contains(&info.id),
+            ToMember::Left { member, .. } => self.get(*member).is_none(),
+            _ => false,
+        }
+    }
+
+    fn is_other_spectator(&self, id: MemberId) -> bool {
+        self.member(id).is_some_and(|player| player.is_spectator && !player.is_me)
     }
 
     pub(super) fn all(&self) -> &[Player] {
@@ -237,19 +286,22 @@ impl Players {
         &self.all
     }
 
-    /// The index of a player, or where it belongs.
-    fn at(&self, id: MemberId) -> Result<usize, usize> {
-        self.all.binary_search_by_key(&id, |player| player.id)
+    pub(super) fn spectators(&self) -> &Arc<Vec<Player>> {
+        &self.spectators
     }
 
-    fn get_mut(&mut self, id: MemberId) -> Option<&mut Player> {
-        let at = self.at(id).ok()?;
-        Arc::make_mut(&mut self.all).get_mut(at)
+    fn member_mut(&mut self, id: MemberId) -> Option<&mut Player> {
+        let list = if self.get(id).is_some() { &mut self.all } else { &mut self.spectators };
+        let at = at(list, id).ok()?;
+        Arc::make_mut(list).get_mut(at)
     }
 
     /// Why a player cannot become the host, as far as this process knows: a named one, or any but this one.
     pub(super) fn unfit(&self, named: Option<MemberId>) -> Option<HandOverRefusal> {
         match named.map(|named| self.get(named)) {
+            Some(None) if named.is_some_and(|named| self.is_other_spectator(named)) => {
+                Some(HandOverRefusal::Spectator)
+            }
             Some(None) => Some(HandOverRefusal::NoSuchPlayer),
             Some(Some(player)) if !player.connected => Some(HandOverRefusal::NotReady),
             None if !self.all.iter().any(|player| !player.is_me && player.connected) => {
@@ -271,9 +323,9 @@ impl Players {
             (false, true) => Transport::Direct,
             (false, false) => Transport::Relay(player.link),
         };
-        if self.all.iter().any(|player| player.transport != reached(player)) {
-            for player in Arc::make_mut(&mut self.all) {
-                player.transport = reached(player);
+        for list in [&mut self.all, &mut self.spectators] {
+            if list.iter().any(|player| player.transport != reached(player)) {
+                Arc::make_mut(list).iter_mut().for_each(|player| player.transport = reached(player));
             }
         }
     }
@@ -281,7 +333,7 @@ impl Players {
     /// Adds a player. Values that cannot be decoded are left out.
     fn joined(&mut self, info: MemberInfo, host: Option<MemberId>) -> Player {
         let MemberInfo { id, name, user, link, presence, data } = info;
-        let is_me = id == self.me;
+        let (is_me, is_spectator) = (id == self.me, self.next_spectators.contains(&id));
         let data = data.into_iter().filter_map(|(key, value)| Some((key, Value::decode(value).ok()?)));
         let player = Player {
             id,
@@ -292,39 +344,42 @@ impl Players {
             slow: presence.slow,
             is_host: host == Some(id),
             is_me,
+            is_spectator,
             transport: if is_me { Transport::Local } else { Transport::Relay(link) },
             direct: false,
             link,
             data: Arc::new(data.collect()),
         };
-        let (at, all) = (self.at(id), Arc::make_mut(&mut self.all));
+        let list = if is_spectator { &mut self.spectators } else { &mut self.all };
+        let (at, list) = (at(list, id), Arc::make_mut(list));
         match at {
-            Ok(at) => all[at] = player.clone(),
-            Err(at) => all.insert(at, player.clone()),
+            Ok(at) => list[at] = player.clone(),
+            Err(at) => list.insert(at, player.clone()),
         }
         player
     }
 
     fn set_direct(&mut self, id: MemberId, direct: bool) {
-        if let Some(player) = self.get_mut(id) {
+        if let Some(player) = self.member_mut(id) {
             player.direct = direct;
         }
     }
 
     fn left(&mut self, id: MemberId) -> Option<Player> {
-        let at = self.at(id).ok()?;
-        Some(Arc::make_mut(&mut self.all).remove(at))
+        let list = if self.get(id).is_some() { &mut self.all } else { &mut self.spectators };
+        let at = at(list, id).ok()?;
+        Some(Arc::make_mut(list).remove(at))
     }
 
     /// Marks another player as not connected. Returns whether it was connected.
     fn away(&mut self, id: MemberId) -> bool {
-        let player = self.get_mut(id).filter(|player| player.connected && !player.is_me);
+        let player = self.member_mut(id).filter(|player| player.connected && !player.is_me);
         player.is_some_and(|player| std::mem::replace(&mut player.connected, false))
     }
 
     /// Applies a presence report. Returns what changed.
     fn measured(&mut self, presence: Presence) -> PresenceNews {
-        let Some(player) = self.get_mut(presence.member) else { return PresenceNews::default() };
+        let Some(player) = self.member_mut(presence.member) else { return PresenceNews::default() };
         let was_connected = std::mem::replace(&mut player.connected, presence.connected);
         player.rtt_ms = presence.rtt_ms;
         let before = std::mem::replace(&mut player.slow, presence.slow);
@@ -364,7 +419,7 @@ impl Players {
 
     /// Applies a change of player data. Returns the new value if the player is in the room.
     fn data_changed(&mut self, data: &PlayerData) -> Option<Option<Value>> {
-        let player = self.get_mut(data.member)?;
+        let player = self.member_mut(data.member)?;
         let value = data.value.clone().and_then(|bytes| Value::decode(bytes).ok());
         match &value {
             Some(value) => {
@@ -375,6 +430,20 @@ impl Players {
             }
         }
         Some(value)
+    }
+}
+
+/// The index of a member in a list, or where it belongs.
+fn at(list: &[Player], id: MemberId) -> Result<usize, usize> {
+    list.binary_search_by_key(&id, |player| player.id)
+}
+
+/// The event of a member that left.
+fn left_event(player: Player, reason: LeaveReason) -> Event {
+    let Player { id, name, is_spectator, .. } = player;
+    match is_spectator {
+        true => Event::SpectatorLeft { id, name, reason },
+        false => Event::PlayerLeft { id, name, reason },
     }
 }
 

@@ -4,8 +4,7 @@ use crate::state::{Upstream, Way};
 use parlor_proto::session::{DeliveryId, Outgoing, Session};
 use parlor_proto::wire::replica::StateOf;
 use parlor_proto::{Instant, MemberId, Tick, TickRate, channel, limits};
-use parlor_sync::replicator::{Introduction, Latency, Own, Remote, ReplicaError, Template};
-use parlor_sync::schema::Replicated;
+use parlor_sync::replicator::{Introduction, Latency, Own, Remote, ReplicaError, State, Template};
 use parlor_sync::world::Sent;
 use std::collections::BTreeMap;
 
@@ -117,11 +116,9 @@ impl Replicas {
         self.own.as_mut().map(|stream| &mut stream.own)
     }
 
-    /// The state of another player at `at` of room time; `None` until an update arrives, or if it has another
-    /// type.
-    pub(crate) fn state_at<C: Replicated>(&mut self, member: MemberId, at: Instant) -> Option<C> {
-        let state = self.remotes.get_mut(&member)?.state_at(at)?;
-        (state.name() == C::NAME).then(|| state.read())
+    /// The state of another player at `at` of room time; `None` until an update arrives.
+    pub(crate) fn state_at(&mut self, member: MemberId, at: Instant) -> Option<State> {
+        self.remotes.get_mut(&member)?.state_at(at)
     }
 
     /// Delay of another player's states on their way here.

@@ -10,7 +10,7 @@ const SCOPE_EVERY_MAX: u32 = 600;
 
 /// For the host.
 impl WorldAccess<'_> {
-    /// Decides who sees which entity, beside audiences and interest: a player that `filter` denies an entity is sent
+    /// Decides who sees which entity, beside audiences and interest: a player or spectator that `filter` denies an entity is sent
     /// nothing of it, not even when it joins. Call it in every step: each pair of a player and an entity is asked
     /// about once in `every` calls (1 to 600), and at once when the entity is new or changes its owner or audience.
     /// When a player joins, all are asked about.
@@ -60,6 +60,9 @@ impl WorldAccess<'_> {
     /// guest later.
     fn scoped_players(&self) -> Vec<MemberId> {
         let without = (self.welcome().kind == RoomKind::Dedicated).then_some(self.welcome().member);
-        self.players().iter().map(|player| player.id).filter(|id| Some(*id) != without).collect()
+        let mut all: Vec<MemberId> = self.players().members().map(|player| player.id).collect();
+        all.retain(|id| Some(*id) != without);
+        all.sort_unstable();
+        all
     }
 }

@@ -10,7 +10,10 @@ use parlor_proto::{ApiMisuse, EntityId, Instant, MemberId};
 use parlor_sync::audience::Audience;
 use parlor_sync::keyed::StateError;
 use parlor_sync::limits::AUDIENCE_MEMBERS_MAX;
-use parlor_sync::schema::Replicated;
+use parlor_sync::schema::{ComponentId, Replicated, RowReader, RowWriter, Schema};
+use std::sync::Arc;
+
+const WRITES: &str = "change an entity";
 
 /// The entities of a room, for reading or, at the host, writing many of them at once.
 ///
@@ -87,6 +90,67 @@ impl WorldAccess<'_> {
     }
 }
 
+/// For all members, without Rust types: for languages whose components are descriptions.
+impl WorldAccess<'_> {
+    /// The schema of the room. The number of a component is its index in it.
+    pub fn schema(&self) -> &Arc<Schema> {
+        self.shared.world().schema()
+    }
+
+    /// What `read` makes of a component: as [`component`](Self::component), or if `is_shown` as
+    /// [`interpolated_component`](Self::interpolated_component).
+    ///
+    /// # Errors
+    /// As [`component`](Self::component).
+    pub fn row<R>(
+        &mut self,
+        entity: EntityId,
+        component: ComponentId,
+        is_shown: bool,
+        read: impl FnOnce(&RowReader<'_>) -> R,
+    ) -> Result<Option<R>, RoomError> {
+        let frame = self.simulation.frame(self.now);
+        Ok(match self.shared {
+            SharedState::Member(member) if is_shown => {
+                member.interpolated_row((entity, component), frame, read)?
+            }
+            _ => self.shared.row(entity, component)?.map(|row| read(&row)),
+        })
+    }
+
+    /// Sets fields of a component: as [`insert`](Self::insert). `write` need not set all; others keep their values,
+    /// and are 0 or empty in a component that the entity did not have.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn write_row(
+        &mut self,
+        entity: EntityId,
+        component: ComponentId,
+        write: impl FnOnce(&mut RowWriter<'_>),
+    ) -> Result<(), RoomError> {
+        if self.shared.host().is_none() && self.closed.is_none() {
+            let predicted = self.shared.write_predicted(entity, component, write);
+            return Ok(predicted.ok_or_else(|| not_host(self.welcome, WRITES))??);
+        }
+        self.host(WRITES)?.entity(entity)?.write_with(entity, component, write)?;
+        Ok(())
+    }
+
+    /// Removes a component: as [`remove`](Self::remove).
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    pub fn remove_row(&mut self, entity: EntityId, component: ComponentId) -> Result<bool, RoomError> {
+        if self.closed.is_none()
+            && let Some(was_there) = self.shared.remove_predicted(entity, component)
+        {
+            return Ok(was_there);
+        }
+        Ok(self.host(WRITES)?.entity(entity)?.remove_row(entity, component)?)
+    }
+}
+
 /// For the host, and for members that predict.
 impl WorldAccess<'_> {
     /// Spawns an entity without components, visible to all members. Its owner may [act](crate::RoomCore::act) on it.
@@ -114,13 +178,7 @@ impl WorldAccess<'_> {
     /// [`RoomError`] if this process may not write it, the entity or the component type does not exist, a
     /// number is NaN or infinite, a text is too long, or the world is too large. Nothing changed then.
     pub fn insert<C: Replicated>(&mut self, entity: EntityId, component: &C) -> Result<(), RoomError> {
-        if self.closed.is_none()
-            && let Some(predicted) = self.shared.insert_predicted(entity, component)
-        {
-            return Ok(predicted?);
-        }
-        self.host("change an entity")?.entity(entity)?.insert(entity, component)?;
-        Ok(())
+        self.write_row(entity, self.shared.component_id::<C>()?, |row| component.write(row))
     }
 
     /// Changes a component of an entity in place. Returns whether the entity has it. Permissions are those of
@@ -145,12 +203,7 @@ impl WorldAccess<'_> {
     /// # Errors
     /// [`RoomError`] if this process may not write it, or the entity or the component type does not exist.
     pub fn remove<C: Replicated>(&mut self, entity: EntityId) -> Result<bool, RoomError> {
-        if self.closed.is_none()
-            && let Some(was_there) = self.shared.remove_predicted::<C>(entity)
-        {
-            return Ok(was_there);
-        }
-        Ok(self.host("change an entity")?.entity(entity)?.remove::<C>(entity)?)
+        self.remove_row(entity, self.shared.component_id::<C>()?)
     }
 
     /// Sets the owner of an entity; `None` for no owner.

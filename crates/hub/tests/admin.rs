@@ -163,6 +163,7 @@ fn a_room_says_who_is_in_it() {
         connected,
         rtt_ms: None,
         is_host,
+        spectates: false,
     };
     assert_eq!(details.members, [member(0, "ada", true, true), member(1, "bob", true, false)]);
     house.hub.handle_disconnected(bob, house.now);

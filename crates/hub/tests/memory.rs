@@ -294,10 +294,11 @@ fn room() -> Room {
         channels: ChannelTable::default(),
         opened: Instant::ZERO,
         state_bytes_per_second: 192 * 1024,
+        spectators: 0,
     };
     let mut room = Room::new(setup).unwrap();
     for name in ["ada", "bob"] {
-        let join = Input::Join { name: name.into(), user: None, link: LinkKind::WebSocket };
+        let join = Input::Join { name: name.into(), user: None, link: LinkKind::WebSocket, spectates: false };
         tell(&mut room, join, Instant::ZERO);
     }
     room

@@ -131,6 +131,12 @@ pub enum ApiMisuse {
         /// The operation.
         what: &'static str,
     },
+    /// A spectator watches only.
+    #[error("a spectator watches only and may not {what}: join without spectate() to play")]
+    Spectator {
+        /// The operation.
+        what: &'static str,
+    },
     /// The room is not open yet.
     #[error("the room is still connecting: wait for Event::Open before you {what}")]
     NotOpen {

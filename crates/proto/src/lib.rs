@@ -9,7 +9,7 @@
 //! - [`wire`]: the layout of packets, frames, handshakes, envelopes and room control
 //! - [`channel`]: lanes, and the channel table that both ends agree on
 //! - [`session`]: the state machine between two ends, independent of the connection that carries it
-//! - [`code`]: room codes · [`random`]: numbers from a seed
+//! - [`code`]: room codes · [`random`]: numbers from a seed · [`stream_rate`]: what a stream carries
 
 pub mod channel;
 pub mod code;
@@ -19,6 +19,7 @@ pub mod limits;
 pub mod link;
 pub mod random;
 pub mod session;
+pub mod stream_rate;
 pub mod time;
 pub mod wire;
 

@@ -87,6 +87,10 @@ pub const MEMBERS_MIN: u16 = 2;
 pub const MEMBERS_MAX_PLAYER_HOSTED: u16 = 16;
 /// Most members of a room that the server runs or that a dedicated process hosts.
 pub const MEMBERS_MAX_SERVER_RUN: u16 = 256;
+/// Most spectators of a room, and fewer where it would have more than [`MEMBERS_MAX_SERVER_RUN`] members with them.
+pub const SPECTATORS_MAX: u16 = 64;
+/// Default of the most spectators of a room.
+pub const SPECTATORS_DEFAULT: u16 = 8;
 
 /// Longest name of a member, in bytes of UTF-8.
 pub const NAME_BYTES_MAX: usize = 48;
@@ -244,7 +248,10 @@ const _: () = {
     );
     assert!(PLAYER_DATA_BYTES_MAX + PLAYER_DATA_KEYS_MAX * 4 + NAME_BYTES_MAX + 32 < MESSAGE_BYTES_MAX);
     assert!(
-        MEMBERS_MAX_PLAYER_HOSTED as usize * (PLAYER_DATA_BYTES_MAX + 512) < RELIABLE_QUEUE_BYTES_MAX,
+        MEMBERS_MAX_PLAYER_HOSTED as usize * (PLAYER_DATA_BYTES_MAX + 512)
+            + SPECTATORS_MAX as usize * JOINED_BYTES_MAX
+            + WAITING_MESSAGE_BYTES
+            < RELIABLE_QUEUE_BYTES_MAX,
         "what a newcomer is told of everybody fits its queue"
     );
     assert!(

@@ -274,6 +274,7 @@ fn control_kinds_are_those_of_the_code() {
         ("direct", ToMember::Direct { member, direct: true }),
         ("actions decided", ToMember::ActionsDecided(Vec::new())),
         ("away", ToMember::Away { member, reason: LeaveReason::TimedOut }),
+        ("spectators", ToMember::Spectators(Vec::new())),
         ("not handed over", ToMember::NotHandedOver(HandOverRefusal::Nobody)),
     ];
     let up = [
@@ -286,6 +287,7 @@ fn control_kinds_are_those_of_the_code() {
         ("path down", ToHub::PathDown { id, was_up: true }),
         ("decide actions", ToHub::DecideActions { member, decisions: Vec::new() }),
         ("terms", ToHub::Terms(RoomTerms::default())),
+        ("spectators", ToHub::Spectators { most: 0 }),
         ("hand over", ToHub::HandOver(HandOver { epoch: Epoch(1), to: None })),
     ];
     let down =

@@ -66,6 +66,13 @@ fn told(event: &Event) -> Option<(&'static str, Value)> {
         Event::PlayerLeft { id, reason, .. } => {
             ("player_left", json!({ "player": id.0, "reason": reason.as_str() }))
         }
+        Event::SpectatorJoined(player) => (
+            "spectator_joined",
+            json!({ "spectator": player.id.0, "is_me": player.is_me, "spectator_name": player.name }),
+        ),
+        Event::SpectatorLeft { id, reason, .. } => {
+            ("spectator_left", json!({ "spectator": id.0, "reason": reason.as_str() }))
+        }
         Event::PlayerLost { id, reason } => {
             ("player_lost", json!({ "player": id.0, "reason": reason.as_str() }))
         }

@@ -259,6 +259,12 @@ impl Player {
                         reason => format!("{name} {reason}"),
                     });
                 }
+                Event::SpectatorJoined(player) => {
+                    self.note(format!("{} watches", shown(&player.name, player.id)));
+                }
+                Event::SpectatorLeft { id, name, .. } => {
+                    self.note(format!("{} watches no more", shown(&name, id)));
+                }
                 Event::PlayerLost { id, .. } => {
                     self.note(format!("{} lost the connection", self.name_of(id)))
                 }

@@ -24,6 +24,11 @@ const HOUSE: &[Place] = &[
     Place { name: "parlor-transport", may: &["parlor-proto", "parlor-impair"], tests_may: &[] },
     Place { name: "parlor-client-core", may: &["parlor-proto", "parlor-sync"], tests_may: &[] },
     Place {
+        name: "parlor-wasm",
+        may: &["parlor-proto", "parlor-sync", "parlor-client-core"],
+        tests_may: &["parlor-hub"],
+    },
+    Place {
         name: "parlor",
         may: &["parlor-proto", "parlor-sync", "parlor-client-core", "parlor-transport", "parlor-server"],
         tests_may: &["parlor-services", "parlor-testing"],

@@ -86,7 +86,7 @@ impl Paths {
         // A newcomer that this process does not know yet must get every reliable message. Unreliable ones do
         // not need the hub for it.
         let is_known = |to: &Recipient| match to {
-            Recipient::Except(members) => players.iter().any(|player| !members.contains(&player.id)),
+            Recipient::Except(members) => players.members().any(|player| !members.contains(&player.id)),
             _ => true,
         };
         match without(to, peers, me).filter(|to| lane.is_reliable() || is_known(to)) {

@@ -17,7 +17,8 @@ use crate::state::{Checksums, SharedState, Way};
 use crate::status::Follows;
 use core::net::SocketAddr;
 use parlor_proto::session::{self, DeliveryId, Rejection, Session};
-use parlor_proto::wire::handshake::{Hello, Resume, Welcome};
+use parlor_proto::wire::control::ToHub;
+use parlor_proto::wire::handshake::{Hello, Refusal, Resume, Welcome};
 use parlor_proto::{CloseReason, Instant, LinkKind, Packet, PathId, PeerMisbehaved, RoomCode};
 use parlor_sync::recording::Ended;
 use std::time::Duration;
@@ -275,6 +276,8 @@ impl RoomCore {
                         self.connection.welcomed(welcome, is_hub_host, reconnects, now);
                         if is_opened {
                             self.connection.want_terms(self.options.terms(), welcome.limits);
+                            let most = self.options.spectators_to_say();
+                            most.into_iter().for_each(|most| self.tell_hub(&ToHub::Spectators { most }));
                         }
                     }
                     self.arrive(now, Came::Session(event));
@@ -469,6 +472,14 @@ impl RoomCore {
     }
 
     pub(super) fn welcomed(&mut self, welcome: Welcome, at: Instant) -> Result<(), CloseReason> {
+        if self.options.spectate && !welcome.spectates() {
+            // The server is older: it has seated a player.
+            let why = ClosedReason::Refused(Refusal::SpectatorsFull { max: 0 });
+            self.part(CloseReason::Left, why, at);
+            return Ok(());
+        }
+        // Also where a ticket or a session brought it back.
+        self.options.spectate = welcome.spectates();
         let schema = self.options.room_schema(&welcome).map_err(|error| misbehaved("the schema", &error))?;
         let (me, rate) = (welcome.member, welcome.tick_rate);
         let is_authority = welcome.authority.member() == Some(me);
@@ -482,11 +493,13 @@ impl RoomCore {
             self.status.opened();
             self.inbox.tell(Event::Open { code: welcome.code });
         }
+        // A spectator has no state of its own.
+        let template = self.options.template.clone().filter(|_| !welcome.spectates());
         self.joined = Some(Joined {
             players: Players::new(me, welcome.members),
             shared,
             checksums: Checksums::new(self.options.hash_every),
-            replicas: Replicas::new(me, self.options.template.clone(), rate),
+            replicas: Replicas::new(me, template, rate),
             simulation: Simulation::new(&welcome, &self.options, is_host, at),
             migration: match is_authority && !is_host {
                 true => Migration::of_own_heir(pauses, at),
@@ -564,7 +577,9 @@ impl RoomCore {
         if joined.migration.is_overdue(self.options.migration_grace, now) {
             return self.break_off(CloseReason::HostGone, now);
         }
-        let is_needed = self.options.paths == PathMode::P2p && !joined.is_host() && !joined.is_match();
+        // A spectator is relayed to.
+        let has_path = !joined.is_host() && !joined.is_match() && !joined.welcome.spectates();
+        let is_needed = self.options.paths == PathMode::P2p && has_path;
         if !is_needed {
             return self.paths.excuse();
         }

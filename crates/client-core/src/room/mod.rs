@@ -103,6 +103,15 @@ impl RoomCore {
         }
     }
 
+    /// The open room, for calls that a spectator may not make.
+    fn open_as_player(&mut self, what: &'static str) -> Result<(&mut Connection, &mut Joined), RoomError> {
+        let (connection, joined) = self.open(what)?;
+        match joined.welcome.spectates() {
+            true => Err(ApiMisuse::Spectator { what }.into()),
+            false => Ok((connection, joined)),
+        }
+    }
+
     /// The open room, for calls that need a room with a host.
     fn open_with_host(&mut self, what: &'static str) -> Result<(&mut Connection, &mut Joined), RoomError> {
         let (connection, joined) = self.open(what)?;
@@ -204,7 +213,7 @@ impl RoomCore {
         stamp: bool,
         now: Instant,
     ) -> Result<(), RoomError> {
-        let (_, joined) = self.open("send a message")?;
+        let (_, joined) = self.open_as_player("send a message")?;
         let hub_max = usize::try_from(joined.welcome.limits.message_bytes).unwrap_or(usize::MAX);
         let max = limits::MESSAGE_BYTES_MAX.min(hub_max);
         if bytes > max {
@@ -240,6 +249,7 @@ impl RoomCore {
         check_name("the name of an action", name).map_err(ApiMisuse::Bounds)?;
         let value = to_value(payload)?;
         let encoded = value.encode(limits::MESSAGE_BYTES_MAX)?;
+        self.open_as_player("act")?;
         let (connection, joined) = self.open_with_host("act")?;
         let (me, name) = (joined.welcome.member, name.to_owned());
         if let Some(why) = joined.shared.refusal(me, entity) {
@@ -319,13 +329,23 @@ impl RoomCore {
 
     /// All keys that this process sees with their values as the host last wrote them, in ascending order.
     pub fn all(&self) -> Vec<(String, Value)> {
-        self.joined.as_ref().map(|joined| joined.shared.all()).unwrap_or_default()
+        self.entries("")
+    }
+
+    /// As [`all`](Self::all), of the keys with this prefix.
+    pub fn entries(&self, prefix: &str) -> Vec<(String, Value)> {
+        self.joined.as_ref().map(|joined| joined.shared.entries(prefix)).unwrap_or_default()
     }
 
     /// All keys that this process sees with their interpolated values at `now`, in ascending order. At the
     /// host: the values themselves. A key without a value at that moment is left out.
     pub fn all_interpolated(&mut self, now: Instant) -> Vec<(String, Value)> {
-        self.joined.as_mut().map(|joined| joined.shared.all_interpolated(now)).unwrap_or_default()
+        self.entries_interpolated("", now)
+    }
+
+    /// As [`all_interpolated`](Self::all_interpolated), of the keys with this prefix.
+    pub fn entries_interpolated(&mut self, prefix: &str, now: Instant) -> Vec<(String, Value)> {
+        self.joined.as_mut().map(|joined| joined.shared.entries_interpolated(prefix, now)).unwrap_or_default()
     }
 
     /// All keys that this process sees, in ascending order.
@@ -362,7 +382,7 @@ impl RoomCore {
         let encoded = value.map(|value| value.encode(limits::PLAYER_DATA_VALUE_BYTES_MAX)).transpose()?;
         let data = PlayerData { member: player, key: key.to_owned(), value: encoded };
         data.check().map_err(ApiMisuse::Bounds)?;
-        let (connection, joined) = self.open("set player data")?;
+        let (connection, joined) = self.open_as_player("set player data")?;
         if joined.players.get(player).is_none() {
             return Err(ApiMisuse::NoSuchPlayer(player).into());
         }
@@ -424,6 +444,21 @@ impl RoomCore {
         self.joined.as_ref().map(|joined| joined.players.shared())
     }
 
+    /// All spectators in the room, by id.
+    pub fn spectators(&self) -> &[Player] {
+        self.joined.as_ref().map_or(&[], |joined| joined.players.spectators())
+    }
+
+    /// The same for a driver to keep, as [`shared_players`](Self::shared_players).
+    pub fn shared_spectators(&self) -> Option<&Arc<Vec<Player>>> {
+        self.joined.as_ref().map(|joined| joined.players.spectators())
+    }
+
+    /// Whether this process is a spectator.
+    pub fn is_spectator(&self) -> bool {
+        self.joined.as_ref().is_some_and(|joined| joined.welcome.spectates())
+    }
+
     /// One player.
     pub fn player(&self, id: MemberId) -> Option<&Player> {
         self.joined.as_ref().and_then(|joined| joined.players.get(id))
@@ -478,7 +513,11 @@ impl RoomCore {
         let connectivity = self.finding.connectivity(options.paths, self.connection.link());
         let chosen = || options.chosen_code().filter(|_| self.finding.is_code_known());
         RoomInfo {
-            role: if is_host { Role::Host } else { Role::Client },
+            role: match (is_host, self.is_spectator()) {
+                (true, _) => Role::Host,
+                (false, true) => Role::Spectator,
+                (false, false) => Role::Client,
+            },
             code: welcome.map(|welcome| welcome.code).or_else(chosen),
             room: welcome.map(|welcome| welcome.room),
             session: welcome.map(|welcome| welcome.session),

@@ -240,7 +240,9 @@ impl RoomCore {
     fn read_control(&mut self, message: session::Message, at: Instant) -> Result<(), CloseReason> {
         let decoded =
             ToMember::decode(message.payload).map_err(|error| misbehaved("room control", &error))?;
-        if let Some(control) = &decoded {
+        if let Some((control, joined)) = decoded.as_ref().zip(self.joined.as_ref())
+            && !joined.players.is_of_spectator(control)
+        {
             self.recording.hear(control);
         }
         match (decoded, &mut self.joined) {

@@ -18,7 +18,7 @@ use parlor_sync::inputs::{Counters, Input};
 use parlor_sync::limits::OVERLAY_TICKS_MAX;
 use parlor_sync::limits::{INPUTS_SENT_MAX, ROLLBACK_INPUT_BYTES_MAX};
 use parlor_sync::replicator::{Latency, Own};
-use parlor_sync::schema::{ComponentId, Replicated};
+use parlor_sync::schema::{ComponentId, Replicated, RowReader, RowWriter};
 use parlor_sync::value::{Value, from_value, to_value};
 use parlor_sync::world::{Diagnostics as WorldDiagnostics, WorldError};
 use serde::Serialize;
@@ -184,6 +184,7 @@ impl RoomCore {
     /// # Errors
     /// [`RoomError`] if the room is not open, or the input is larger than [`limits::INPUT_BYTES_MAX`].
     pub fn send_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), RoomError> {
+        self.open_as_player("send inputs")?;
         let (_, joined) = self.open_with_host("be sent inputs")?;
         if joined.simulation.step().is_replay {
             return Ok(());
@@ -294,6 +295,7 @@ impl RoomCore {
         action: &A,
         now: Instant,
     ) -> Result<(), RoomError> {
+        self.open_as_player("act")?;
         self.open_with_host("act")?;
         let Some(joined) = &mut self.joined else { return Ok(()) };
         let is_sent = joined.scene(&self.options, now).make(entity, action)?;
@@ -335,7 +337,7 @@ impl RoomCore {
     /// [`RoomError`] if the room is not open, or there would be too many keys.
     pub fn set_predicted<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), RoomError> {
         let value = to_value(value)?;
-        let (_, joined) = self.open("predict a key")?;
+        let (_, joined) = self.open_as_player("predict a key")?;
         if joined.is_host() { Ok(()) } else { joined.simulation.predict_key(key, value) }
     }
 
@@ -364,7 +366,11 @@ impl RoomCore {
     /// # Errors
     /// [`RoomError`] if the room is not open, or a value is out of bounds.
     pub fn rollback(&mut self, config: &RollbackConfig) -> Result<(), RoomError> {
-        let welcome = &self.open_with_host("begin a rollback lane")?.1.welcome;
+        let Joined { welcome, players, .. } = &*self.open_with_host("begin a rollback lane")?.1;
+        let mut named = config.players.iter();
+        if let Some(watcher) = named.find(|id| players.member(**id).is_some_and(|it| it.is_spectator)) {
+            return Err(ApiMisuse::NoSuchPlayer(*watcher).into());
+        }
         let (me, authority) = (welcome.member, welcome.authority.member());
         self.lane.begin(config, me, authority)
     }
@@ -389,7 +395,7 @@ impl RoomCore {
             return Ok(true);
         }
         let (me, authority) = (welcome.member, welcome.authority.member());
-        let is_there = |member: MemberId| member != me && players.get(member).is_some();
+        let is_there = |member: MemberId| member != me && players.member(member).is_some();
         let mut sent = false;
         while let Some((to, payload)) = self.lane.poll_message(authority, is_there) {
             let message = Upward { to, stamp: false, payload }.encode();
@@ -476,8 +482,16 @@ impl RoomCore {
     /// [`RoomError`] if the room is not open or has no template, a number is NaN or infinite, or the type
     /// does not fit the template.
     pub fn set_own<C: Replicated>(&mut self, state: &C) -> Result<(), RoomError> {
+        self.write_own(|row| state.write(row))
+    }
+
+    /// Sets fields of this player's own state, without a Rust type: the others keep their values.
+    ///
+    /// # Errors
+    /// As [`set_own`](Self::set_own).
+    pub fn write_own(&mut self, write: impl FnOnce(&mut RowWriter<'_>)) -> Result<(), RoomError> {
         let own = self.own_state("set its own state")?;
-        Ok(own.set(state).map_err(WorldError::Row)?)
+        Ok(own.write(write).map_err(WorldError::Row)?)
     }
 
     /// Marks the next own state as a teleport: other members jump to it without interpolation.
@@ -498,13 +512,26 @@ impl RoomCore {
         at: Option<Duration>,
         now: Instant,
     ) -> Option<C> {
+        let read = |row: &RowReader<'_>| (row.component().name() == C::NAME).then(|| C::read(row));
+        self.remote_row(member, at, now, read).flatten()
+    }
+
+    /// As [`remote_state`](Self::remote_state), without a Rust type: what `read` makes of the fields. The game's come
+    /// first; the component says their kinds.
+    pub fn remote_row<R>(
+        &mut self,
+        member: MemberId,
+        at: Option<Duration>,
+        now: Instant,
+        read: impl FnOnce(&RowReader<'_>) -> R,
+    ) -> Option<R> {
         let joined = self.joined.as_mut()?;
         let at = at.map_or_else(|| joined.simulation.room_time(now), |at| Instant::ZERO + at);
         if member == joined.welcome.member {
-            return joined.replicas.own()?.get();
+            return joined.replicas.own()?.row().map(|row| read(&row));
         }
         joined.players.get(member)?;
-        joined.replicas.state_at(member, at)
+        Some(read(&joined.replicas.state_at(member, at)?.row()))
     }
 
     /// Delay of a player's own states on their way here.
@@ -518,6 +545,7 @@ impl RoomCore {
     }
 
     fn own_state(&mut self, what: &'static str) -> Result<&mut Own, RoomError> {
+        self.open_as_player(what)?;
         let (_, Joined { replicas, .. }) = self.open_with_host(what)?;
         let missing = "this room was opened without a template: give RoomBuilder::template() one first";
         replicas.own_mut().ok_or_else(|| ApiMisuse::Bounds(missing.into()).into())

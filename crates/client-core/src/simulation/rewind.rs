@@ -5,7 +5,7 @@ use crate::info::Diagnostics;
 use crate::state::check_of_game;
 use parlor_proto::{EntityId, Instant, MemberId};
 use parlor_sync::interpolation::Sample;
-use parlor_sync::schema::Replicated;
+use parlor_sync::schema::{ComponentId, Replicated, RowReader, Schema};
 use parlor_sync::world::{World, WorldError};
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub struct Past<'a> {
     sample: Sample,
 }
 
-impl Past<'_> {
+impl<'a> Past<'a> {
     /// All entities, by ascending slot.
     pub fn entities(&self) -> Vec<EntityId> {
         self.world.entities().filter(|entity| check_of_game(self.world, *entity).is_ok()).collect()
@@ -65,13 +65,42 @@ impl Past<'_> {
     /// # Errors
     /// [`RoomError::World`] if there is no such entity, or the schema has no such component.
     pub fn component<C: Replicated>(&mut self, entity: EntityId) -> Result<Option<C>, RoomError> {
-        check_of_game(self.world, entity)?;
-        let is_own = self.world.owner(entity)? == Some(self.viewer);
-        let Some(moment) = self.moment.filter(|_| !is_own) else { return Ok(self.world.get(entity)?) };
         let schema = self.world.schema();
         let id = schema.find(C::NAME).ok_or(WorldError::NotRegistered { name: C::NAME })?;
-        let is_there = self.sample.take_moment(self.world, entity, id, moment, Duration::ZERO);
-        Ok(is_there.then(|| self.sample.read(&schema.components()[id.index()])))
+        Ok(self.row(entity, id)?.map(|row| C::read(&row)))
+    }
+
+    /// As [`component`](Self::component), without a Rust type.
+    ///
+    /// # Errors
+    /// As [`component`](Self::component).
+    pub fn row(
+        &mut self,
+        entity: EntityId,
+        component: ComponentId,
+    ) -> Result<Option<RowReader<'_>>, RoomError> {
+        check_of_game(self.world, entity)?;
+        let kind = self.world.schema().get(component).ok_or(WorldError::NoSuchComponent { component })?;
+        let is_own = self.world.owner(entity)? == Some(self.viewer);
+        let Some(moment) = self.moment.filter(|_| !is_own) else {
+            return Ok(self.world.row(entity, component)?);
+        };
+        let is_there = self.sample.take_moment(self.world, entity, component, moment, Duration::ZERO);
+        Ok(is_there.then(|| self.sample.row(kind)))
+    }
+
+    /// The schema of the room.
+    pub(crate) fn schema(&self) -> &'a Schema {
+        self.world.schema()
+    }
+
+    /// The owner of an entity, as at present; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`RoomError::World`] if there is no such entity.
+    pub fn owner(&self, entity: EntityId) -> Result<Option<MemberId>, RoomError> {
+        check_of_game(self.world, entity)?;
+        Ok(self.world.owner(entity)?)
     }
 
     /// How far this lies before the begin of the host's step; zero is the present.

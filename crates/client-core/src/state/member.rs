@@ -15,7 +15,7 @@ use parlor_sync::interpolation::{Between, Playout, PlayoutMetrics, Sample};
 use parlor_sync::keyed::{Changes, KeyReader};
 use parlor_sync::limits::DRAWN_BEYOND_MAX;
 use parlor_sync::prediction::{Frame, Predictor, Smoothing};
-use parlor_sync::schema::{NOT_OF_GAME, Replicated, Schema};
+use parlor_sync::schema::{Component, ComponentId, NOT_OF_GAME, Replicated, RowReader, Schema};
 use parlor_sync::value::Value;
 use parlor_sync::world::{
     Applied, Diagnostics as WorldDiagnostics, Outcome, Replica, StreamError, World, WorldError,
@@ -116,6 +116,7 @@ impl Member {
     /// Draws others so from here on.
     pub(super) fn draw_by(&mut self, drawing: Drawing) {
         self.playout.set_delay(drawing.delay);
+        self.playout.set_whole_numbers(drawing.whole_numbers);
         self.drawing = drawing;
     }
 
@@ -287,29 +288,58 @@ impl Member {
         entity: EntityId,
         frame: Frame,
     ) -> Result<Option<C>, WorldError> {
+        let id = self.world().schema().find(C::NAME).ok_or(WorldError::NotRegistered { name: C::NAME })?;
+        self.draw((entity, id), frame, Drawing::draw, |row| C::read(row))
+    }
+
+    /// As [`interpolated_component`](Self::interpolated_component), without a Rust type.
+    pub(crate) fn interpolated_row<R>(
+        &mut self,
+        component: (EntityId, ComponentId),
+        frame: Frame,
+        read: impl FnOnce(&RowReader<'_>) -> R,
+    ) -> Result<Option<R>, WorldError> {
+        self.draw(component, frame, |_, _, _| None, read)
+    }
+
+    /// Draws a component of an entity: by `by` if that does, otherwise by what `read` makes of the row to show.
+    fn draw<R>(
+        &mut self,
+        (entity, id): (EntityId, ComponentId),
+        frame: Frame,
+        by: impl FnOnce(&Drawing, &Component, &Between<'_>) -> Option<R>,
+        read: impl FnOnce(&RowReader<'_>) -> R,
+    ) -> Result<Option<R>, WorldError> {
         check_of_game(self.world(), entity)?;
-        if let Some(shown) = self.predictor.as_mut().and_then(|predictor| predictor.show(entity, frame)) {
-            return Ok(shown);
+        if let Some(shown) = self.predictor.as_mut().and_then(|it| it.show_row(entity, id, frame)) {
+            return Ok(shown.map(|row| read(&row)));
         }
         let world = self.replica.world();
-        let id = world.schema().find(C::NAME).ok_or(WorldError::NotRegistered { name: C::NAME })?;
+        let component = world.schema().get(id).ok_or(WorldError::NoSuchComponent { component: id })?;
         if world.owner(entity)? == Some(self.me) {
-            return world.get(entity);
+            return Ok(world.row(entity, id)?.map(|row| read(&row)));
         }
-        let Some(at) = self.playout.render_time(frame.now) else { return world.get(entity) };
+        let Some(at) = self.playout.render_time(frame.now) else {
+            return Ok(world.row(entity, id)?.map(|row| read(&row)));
+        };
         self.drawn = Some(at);
-        let component = &world.schema().components()[id.index()];
-        if let Some(between) = Between::find(world, entity, id, at, DRAWN_BEYOND_MAX) {
-            let between = self.cut.map_or(between, |cut| between.cut_at(cut));
-            return Ok(Some(self.drawing.draw(component, &between).unwrap_or_else(|| {
-                let Between { versions: [older, newer], seconds, t, .. } = between;
-                self.sample.mix(component, older, newer, seconds, t);
-                self.sample.read(component)
-            })));
+        let Some(between) = Between::find(world, entity, id, at, DRAWN_BEYOND_MAX) else {
+            // The component did not exist then. Right after a transfer the history is empty, and only the
+            // current state exists.
+            let current = world.row(entity, id)?.filter(|_| world.label(entity, id).is_none());
+            return Ok(current.map(|row| read(&row)));
+        };
+        let between = self.cut.map_or(between, |cut| between.cut_at(cut));
+        if let Some(drawn) = by(&self.drawing, component, &between) {
+            return Ok(Some(drawn));
         }
-        // The component did not exist then. Right after a transfer the history is empty, and only the current
-        // state exists.
-        if world.label(entity, id).is_none() { world.get(entity) } else { Ok(None) }
+        let Between { versions: [older, newer], seconds, t, .. } = between;
+        if self.drawing.snaps {
+            let version = if t >= 1.0 { newer } else { older };
+            return Ok(Some(read(&RowReader::new(component, version.lanes, version.blobs))));
+        }
+        self.sample.mix(component, older, newer, seconds, t);
+        Ok(Some(read(&self.sample.row(component))))
     }
 
     /// The last drawn moment of room time: what the player acts upon. A game that has not read interpolated

@@ -24,7 +24,7 @@ use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::wire::path::PathRole;
 use parlor_proto::{EntityId, Instant, MemberId, PathId, Tick, TickRate};
 use parlor_sync::inputs::Report;
-use parlor_sync::schema::{NOT_OF_GAME, Replicated, Schema};
+use parlor_sync::schema::{ComponentId, NOT_OF_GAME, Replicated, RowReader, Schema};
 use parlor_sync::value::Value;
 use parlor_sync::world::{World, WorldError};
 use std::sync::Arc;
@@ -125,12 +125,22 @@ impl SharedState {
 
     /// A component as the authority last wrote it, or as this process predicts it.
     pub(crate) fn component<C: Replicated>(&self, entity: EntityId) -> Result<Option<C>, WorldError> {
+        Ok(self.row(entity, self.component_id::<C>()?)?.map(|row| C::read(&row)))
+    }
+
+    /// The same without a Rust type.
+    pub(crate) fn row(&self, entity: EntityId, id: ComponentId) -> Result<Option<RowReader<'_>>, WorldError> {
         self.check(entity)?;
         let predicted = match self {
             SharedState::Host(_) => None,
-            SharedState::Member(member) => member.predicted(entity),
+            SharedState::Member(member) => member.predicted(entity, id),
         };
-        predicted.map_or_else(|| self.world().get(entity), Ok)
+        predicted.map_or_else(|| self.world().row(entity, id), Ok)
+    }
+
+    /// The number of a component in the schema.
+    pub(crate) fn component_id<C: Replicated>(&self) -> Result<ComponentId, WorldError> {
+        self.world().schema().find(C::NAME).ok_or(WorldError::NotRegistered { name: C::NAME })
     }
 
     /// Who owns an entity.
@@ -174,16 +184,16 @@ impl SharedState {
         }
     }
 
-    /// All keys with their values, in ascending order.
-    pub(crate) fn all(&self) -> Vec<(String, Value)> {
-        let keys = self.key_names().into_iter();
+    /// All keys with this prefix, with their values, in ascending order.
+    pub(crate) fn entries(&self, prefix: &str) -> Vec<(String, Value)> {
+        let keys = self.key_names().into_iter().filter(|key| key.starts_with(prefix));
         keys.filter_map(|key| self.get(&key).map(|value| (key, value))).collect()
     }
 
-    /// All keys with their interpolated values at `now`, in ascending order. A key without a value at that moment
-    /// is left out.
-    pub(crate) fn all_interpolated(&mut self, now: Instant) -> Vec<(String, Value)> {
-        let keys = self.key_names().into_iter();
+    /// All keys with this prefix, with their interpolated values at `now`, in ascending order. A key without a value
+    /// at that moment is left out.
+    pub(crate) fn entries_interpolated(&mut self, prefix: &str, now: Instant) -> Vec<(String, Value)> {
+        let keys = self.key_names().into_iter().filter(|key| key.starts_with(prefix));
         keys.filter_map(|key| self.interpolated(&key, now).map(|value| (key, value))).collect()
     }
 

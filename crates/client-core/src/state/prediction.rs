@@ -5,7 +5,7 @@ use crate::info::Diagnostics;
 use crate::options::Options;
 use parlor_proto::{EntityId, Tick};
 use parlor_sync::prediction::{Frame, Predictor, Rerun};
-use parlor_sync::schema::Replicated;
+use parlor_sync::schema::{ComponentId, Replicated, RowReader, RowWriter};
 use parlor_sync::world::WorldError;
 
 impl Member {
@@ -22,8 +22,8 @@ impl Member {
 
     /// A predicted component of an own entity. The inner `None` if the entity has none, the outer one if it
     /// is not predicted.
-    pub(crate) fn predicted<C: Replicated>(&self, entity: EntityId) -> Option<Option<C>> {
-        self.predictor()?.get(entity)
+    pub(super) fn predicted(&self, entity: EntityId, id: ComponentId) -> Option<Option<RowReader<'_>>> {
+        self.predictor()?.read(entity, id)
     }
 }
 
@@ -72,13 +72,22 @@ impl SharedState {
         entity: EntityId,
         component: &C,
     ) -> Option<Result<(), WorldError>> {
-        let written = self.predictor_mut()?.insert(entity, component)?;
+        self.write_predicted(entity, self.world().schema().find(C::NAME)?, |row| component.write(row))
+    }
+
+    /// As [`insert_predicted`](Self::insert_predicted), without a Rust type.
+    pub(crate) fn write_predicted(
+        &mut self,
+        entity: EntityId,
+        id: ComponentId,
+        write: impl FnOnce(&mut RowWriter<'_>),
+    ) -> Option<Result<(), WorldError>> {
+        let written = self.predictor_mut()?.write_with(entity, id, write)?;
         Some(written.map(drop))
     }
 
     /// Removes a predicted component and returns whether it existed; `None` if it is not predicted.
-    pub(crate) fn remove_predicted<C: Replicated>(&mut self, entity: EntityId) -> Option<bool> {
-        let id = self.world().schema().find(C::NAME)?;
+    pub(crate) fn remove_predicted(&mut self, entity: EntityId, id: ComponentId) -> Option<bool> {
         self.predictor_mut()?.remove(entity, id)
     }
 }

@@ -47,6 +47,20 @@ mod sealed {
     impl Kind for super::Match {}
 }
 
+impl JoinBuilder {
+    /// Joins as a spectator: it sees state, messages to all and events as its view allows, sends nothing, and takes no player's seat. A
+    /// room has seats of their own for spectators: [`spectators`](RoomBuilder::spectators). Without a free one the room closes with
+    /// [`Refusal::SpectatorsFull`](crate::Refusal::SpectatorsFull). It never becomes the host or the primary, and has no direct path.
+    ///
+    /// ```no_run
+    /// let room = parlor::Room::join("tanks", "K7QM").spectate().open();
+    /// ```
+    pub fn spectate(mut self) -> Self {
+        self.options.spectate = true;
+        self
+    }
+}
+
 /// Options of a new room.
 impl<K: Opens> RoomBuilder<K> {
     /// Sets how many players a new room may have at once. A player-hosted room: 2 to 16, the host included, default 4. A room of a
@@ -55,6 +69,17 @@ impl<K: Opens> RoomBuilder<K> {
         if let Wish::Host { max_players, .. } | Wish::Match { max_players, .. } = &mut self.options.intent {
             *max_players = players;
         }
+        self
+    }
+
+    /// Sets how many [spectators](JoinBuilder::spectate) a new room takes: 0 to 64, and at most as many as leave it 256 members in all.
+    /// Default: 8. With 0 it takes none.
+    ///
+    /// ```no_run
+    /// let room = parlor::Room::host("tanks").max_players(4).spectators(20).open();
+    /// ```
+    pub fn spectators(mut self, spectators: u16) -> Self {
+        self.options.spectators = spectators;
         self
     }
 

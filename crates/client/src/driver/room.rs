@@ -79,8 +79,9 @@ pub struct Room {
     connect: ConnectOptions,
     secret: Option<String>,
     tape: Mutex<Option<Tape>>,
-    /// The players as of the last poll.
+    /// The players and spectators as of the last poll.
     players: Arc<Vec<Player>>,
+    spectators: Arc<Vec<Player>>,
     pub(super) advice: LoopAdvice,
     pub(super) running: Option<Running>,
     #[cfg(feature = "clipboard")]
@@ -192,13 +193,14 @@ impl Room {
             }
         }
         let advice = LoopAdvice::new(shared.now());
-        let (tape, players) = (Mutex::default(), Arc::default());
+        let (tape, players, spectators) = (Mutex::default(), Arc::default(), Arc::default());
         Room {
             shared,
             connect,
             secret,
             tape,
             players,
+            spectators,
             advice,
             running: None,
             #[cfg(feature = "clipboard")]
@@ -266,6 +268,11 @@ impl Room {
         {
             self.players = Arc::clone(players);
         }
+        if let Some(spectators) = core.shared_spectators()
+            && !Arc::ptr_eq(spectators, &self.spectators)
+        {
+            self.spectators = Arc::clone(spectators);
+        }
         self.wind(&mut core);
         drop(core);
         if wake {
@@ -305,6 +312,17 @@ impl Room {
         self.players.get(at)
     }
 
+    /// All spectators, by id, as of the last [`poll`](Self::poll): members that [`spectate`](super::JoinBuilder::spectate). They are
+    /// none of the [`players`](Self::players).
+    ///
+    /// ```no_run
+    /// # let room = parlor::Room::host("tanks").open();
+    /// println!("{} watch", room.spectators().len());
+    /// ```
+    pub fn spectators(&self) -> &[Player] {
+        &self.spectators
+    }
+
     /// Number of players, the host included, as of the last [`poll`](Self::poll).
     pub fn player_count(&self) -> usize {
         self.players.len()
@@ -339,6 +357,11 @@ impl Room {
     /// Whether this process is the host.
     pub fn is_host(&self) -> bool {
         self.with(|core, _| core.is_host())
+    }
+
+    /// Whether this process is a [spectator](super::JoinBuilder::spectate).
+    pub fn is_spectator(&self) -> bool {
+        self.with(|core, _| core.is_spectator())
     }
 
     /// Whether the room is open and this process is not the host.

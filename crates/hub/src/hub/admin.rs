@@ -45,9 +45,9 @@ pub struct UserSeats {
 pub struct MatchFilter {
     /// The label; `None` for any.
     pub label: Option<String>,
-    /// The minimum number of members.
+    /// The minimum number of players.
     pub members_min: usize,
-    /// The maximum number of members; `None` for any.
+    /// The maximum number of players; `None` for any.
     pub members_max: Option<usize>,
     /// Only matches with a free seat.
     pub has_seat: bool,
@@ -226,7 +226,7 @@ impl MatchFilter {
         let settings = &room.setup().settings;
         is_public_match(room.setup())
             && self.label.as_ref().is_none_or(|label| *label == settings.label)
-            && (self.members_min..=self.members_max.unwrap_or(usize::MAX)).contains(&room.len())
-            && (!self.has_seat || room.has_seat())
+            && (self.members_min..=self.members_max.unwrap_or(usize::MAX)).contains(&room.players())
+            && (!self.has_seat || room.has_seat(false))
     }
 }

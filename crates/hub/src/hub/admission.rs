@@ -90,6 +90,7 @@ impl Hub {
         now: Instant,
     ) {
         let (room, code, member) = (welcome.room, welcome.code, welcome.member);
+        let spectates = welcome.spectates();
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
         let link = state.link;
         state.session.answer(Answer::Welcome(Box::new(welcome)), now);
@@ -109,7 +110,7 @@ impl Hub {
         let joined = HubEvent::Joined { code, member, name: name.clone(), connection, user: user.clone() };
         let enters = match returns {
             true => room::Input::Returned { member, name, user, link },
-            false => room::Input::Join { name, user, link },
+            false => room::Input::Join { name, user, link, spectates },
         };
         self.tell(room, enters, now);
         self.tell_of_link(room, member, connection, now);
@@ -138,25 +139,27 @@ impl Hub {
             Intent::Resume(_) | Intent::Path(_) => unreachable!("it was answered before"),
         };
         let id = id.map_err(Rejection::Refused)?;
-        let session = self.draw_session();
-        if let Some((older, member)) = user.and_then(|user| self.away_user(id, user)) {
+        let (session, spectates) = (self.draw_session(), hello.spectates());
+        if let Some((older, member)) = user.and_then(|user| self.away_user(id, user, spectates)) {
             let next = self.draw_token();
             let seated = self.rooms.get(&id).expect("the room was just found");
-            let welcome = welcome(&self.config, &seated.room, hello, version, session, now);
+            let welcome = welcome(&self.config, &seated.room, hello, (version, session), spectates, now);
             return Ok((welcome_to(member, welcome, next), Entry::Anew(older, next)));
         }
-        let returning = user.and_then(|user| self.gone_user(id, user, now));
+        let returning = user.and_then(|user| self.gone_user(id, user, spectates, now));
         let seated = self.rooms.get(&id).expect("the room was just found or opened");
-        let is_free = if returning.is_some() { seated.room.has_free_seat() } else { seated.room.has_seat() };
+        let is_free = match returning {
+            Some(_) => seated.room.has_free_seat(spectates),
+            None => seated.room.has_seat(spectates),
+        };
         if !is_free {
-            let max = seated.room.setup().settings.max_players;
-            return Err(Rejection::Refused(Refusal::RoomFull { max }));
+            return Err(Rejection::Refused(full(&seated.room, spectates)));
         }
         let resume = self.begin_family(connection, session, seated.room.grace(self.config.grace));
         let seated = self.rooms.get_mut(&id).expect("the room was just found or opened");
         let member = returning.unwrap_or_else(|| seated.room.next_member());
         seated.connections.insert(member, connection);
-        let welcome = welcome(&self.config, &seated.room, hello, version, session, now);
+        let welcome = welcome(&self.config, &seated.room, hello, (version, session), spectates, now);
         let welcome = Welcome { member, resume, ..welcome };
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
         state.seat = Some((id, member));
@@ -312,6 +315,7 @@ impl Hub {
             channels: hello.channels.clone(),
             opened: now,
             state_bytes_per_second: self.config.state_bytes_per_second,
+            spectators: hello.spectators(),
         };
         let head = self.config.record.then(|| room::log::head(&setup));
         let room = Room::new(setup).map_err(|error| {
@@ -343,6 +347,14 @@ impl Hub {
         let (id, room) = found.filter(|_| is_allowed).ok_or(Refusal::NoSuchRoom)?;
         fits(room, hello)?;
         Ok(id)
+    }
+}
+
+/// Returns the refusal of a room without a free seat.
+pub(super) fn full(room: &Room, spectates: bool) -> Refusal {
+    match spectates {
+        true => Refusal::SpectatorsFull { max: room.spectators_max() },
+        false => Refusal::RoomFull { max: room.setup().settings.max_players },
     }
 }
 
@@ -423,8 +435,8 @@ pub(super) fn welcome(
     config: &Config,
     room: &Room,
     hello: &Hello,
-    version: u16,
-    session: SessionId,
+    (version, session): (u16, SessionId),
+    spectates: bool,
     now: Instant,
 ) -> Welcome {
     let setup = room.setup();
@@ -432,7 +444,7 @@ pub(super) fn welcome(
     Welcome {
         version,
         session,
-        capabilities: capability::RETURNS | capability::HANDS_OVER,
+        capabilities: capability::RETURNS | capability::HANDS_OVER | if spectates { capability::SPECTATES } else { 0 },
         room: setup.id,
         code: setup.code,
         kind: setup.settings.kind,

@@ -146,7 +146,7 @@ pub struct RoomSummary {
     pub app: String,
     /// The game's environment.
     pub environment: String,
-    /// Members in it: its players, and a host without a player.
+    /// Members in it: its players, its spectators, and a host without a player.
     pub members: usize,
     /// How many of them are disconnected.
     pub away: usize,
@@ -156,6 +156,8 @@ pub struct RoomSummary {
     pub players: usize,
     /// Players that it may have at once.
     pub max_players: u16,
+    /// Spectators in it.
+    pub spectators: usize,
     /// Whether joining needs a secret beside the code.
     pub needs_secret: bool,
 }
@@ -268,6 +270,7 @@ pub(super) fn summary(room: &Room) -> RoomSummary {
         links: LinkKind::ALL.map(|kind| (kind, room.linked_count(kind))),
         players: room.players(),
         max_players: settings.max_players,
+        spectators: room.spectators(),
         needs_secret: settings.secret.is_some(),
     }
 }

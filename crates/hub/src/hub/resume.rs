@@ -325,7 +325,9 @@ impl Hub {
         }
         super::admission::fits(&seated.room, hello)?;
         if self.connections.get(&connection).is_some_and(|state| state.session.is_deciding()) {
-            let welcome = super::admission::welcome(&self.config, &seated.room, hello, version, session, now);
+            let (room, ids) = (&seated.room, (version, session));
+            let spectates = room.spectates(seat.1);
+            let welcome = super::admission::welcome(&self.config, room, hello, ids, spectates, now);
             let welcome = welcome_to(seat.1, welcome, next);
             self.begin_anew(connection, older, Some(&resume.token), welcome, next, now);
         }

@@ -18,13 +18,24 @@ use super::tokens::Verdict;
 use super::{Hub, HubEvent, Output};
 use crate::room;
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::wire::handshake::{Hello, Refusal, Resume, ResumeRefusal, Welcome};
+use parlor_proto::wire::handshake::{Hello, Resume, ResumeRefusal, Welcome};
 use parlor_proto::{ConnectionId, Instant, MemberId, RoomId, SessionId};
 
 /// The memory that one takes beside its player data, which counts for its room.
 const GONE_BYTES: usize = 2 * 1024;
 /// They may take this fraction (1/n) of the limits for room state: per address, and in total.
 const MEMORY_SHARE: usize = 16;
+
+/// Returns the oldest of those that are remembered for the same part as `member`, if a room remembers more of them than
+/// it has seats. So spectators take no player's place.
+fn surplus_gone(Seated { room, gone, .. }: &Seated, member: MemberId) -> Option<MemberId> {
+    let spectates = room.spectates(member);
+    let most = if spectates { room.spectators_max() } else { room.setup().settings.max_players };
+    let alike = || gone.iter().filter(|(id, _)| room.spectates(**id) == spectates);
+    let oldest = alike().min_by_key(|(id, gone)| (gone.until, **id)).map(|(id, _)| *id);
+    oldest.filter(|_| alike().count() > usize::from(most))
+}
+
 /// Whether a member that left for this reason was lost.
 fn is_loss(reason: &LeaveReason) -> bool {
     matches!(reason, LeaveReason::ConnectionLost | LeaveReason::TimedOut | LeaveReason::TooSlow)
@@ -58,11 +69,7 @@ impl Hub {
 
     /// Forgets the oldest of a room and of a user until their bounds hold.
     fn trim_gone_of(&mut self, (room, member): Place, now: Instant) {
-        while let Some(seated) = self.rooms.get(&room)
-            && seated.gone.len() > usize::from(seated.room.setup().settings.max_players)
-        {
-            let oldest = seated.gone.iter().min_by_key(|(id, gone)| (gone.until, **id)).map(|(id, _)| *id);
-            let Some(oldest) = oldest else { return };
+        while let Some(oldest) = self.rooms.get(&room).and_then(|seated| surplus_gone(seated, member)) {
             self.forget_gone((room, oldest), now);
         }
         let Some(seated) = self.rooms.get(&room) else { return };
@@ -197,13 +204,15 @@ impl Hub {
         let (session, next) = (self.draw_session(), self.draw_token());
         let seated = self.rooms.get(&place.0).ok_or(Denied::resume(ResumeRefusal::Gone))?;
         super::admission::fits(&seated.room, hello)?;
-        if !seated.room.has_free_seat() {
-            return Err(Refusal::RoomFull { max: seated.room.setup().settings.max_players }.into());
+        let spectates = seated.room.spectates(place.1);
+        if !seated.room.has_free_seat(spectates) {
+            return Err(super::admission::full(&seated.room, spectates).into());
         }
         if !self.connections.get(&connection).is_some_and(|state| state.session.is_deciding()) {
             return Ok(());
         }
-        let welcome = super::admission::welcome(&self.config, &seated.room, hello, version, session, now);
+        let ids = (version, session);
+        let welcome = super::admission::welcome(&self.config, &seated.room, hello, ids, spectates, now);
         let keeps_seats = !seated.room.grace(self.config.grace).is_zero();
         let Some(Gone { user, tokens: Some(tokens), .. }) = self.take_gone(place) else { return Ok(()) };
         let mut family = tokens.family;
@@ -226,17 +235,31 @@ impl Hub {
         Ok(())
     }
 
-    /// Returns the member as which a user returns to a room, if it was lost.
-    pub(super) fn gone_user(&self, room: RoomId, user: &str, now: Instant) -> Option<MemberId> {
-        let gone = &self.rooms.get(&room)?.gone;
-        let mut of_user = gone.iter().filter(|(_, it)| it.until > now && it.user.as_deref() == Some(user));
-        of_user.next().map(|(member, _)| *member)
+    /// Returns the member as which a user returns to a room, if it was lost, in the part that it wants.
+    pub(super) fn gone_user(
+        &self,
+        room: RoomId,
+        user: &str,
+        spectates: bool,
+        now: Instant,
+    ) -> Option<MemberId> {
+        let Seated { gone, room, .. } = self.rooms.get(&room)?;
+        let of_user = gone.iter().filter(|(_, it)| it.until > now && it.user.as_deref() == Some(user));
+        let mut of_user = of_user.map(|(member, _)| *member);
+        of_user.find(|member| room.spectates(*member) == spectates)
     }
 
-    /// Returns the kept seat that a user takes over, and the connection that it was lost with.
-    pub(super) fn away_user(&self, room: RoomId, user: &str) -> Option<(ConnectionId, MemberId)> {
+    /// Returns the kept seat that a user takes over, in the part that it wants, and the connection that it was lost
+    /// with.
+    pub(super) fn away_user(
+        &self,
+        room: RoomId,
+        user: &str,
+        spectates: bool,
+    ) -> Option<(ConnectionId, MemberId)> {
         let seated = self.rooms.get(&room)?;
         let of_user = seated.users.iter().filter(|(id, it)| ***it == *user && seated.room.may_restart(**id));
+        let of_user = of_user.filter(|(id, _)| seated.room.spectates(**id) == spectates);
         let mut seats = of_user.filter_map(|(id, _)| Some((*seated.connections.get(id)?, *id)));
         seats.find(|(id, _)| self.connections.get(id).is_some_and(|it| it.away.is_some()))
     }

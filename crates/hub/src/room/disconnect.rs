@@ -70,9 +70,11 @@ impl Room {
     /// Sends a newcomer the member list, itself first.
     pub(super) fn greet(&mut self, newcomer: MemberId, now: Instant) {
         let others = self.view(newcomer).members().filter(|id| *id != newcomer);
-        let all = std::iter::once(newcomer).chain(others);
+        let all: Vec<MemberId> = std::iter::once(newcomer).chain(others).collect();
         let joined = |id| ToMember::Joined(self.members.get(id).expect("listed members exist").info.clone());
-        let greeting: Vec<ToMember> = all.map(joined).collect();
+        let spectators = self.told_spectators(&all);
+        let greeting: Vec<ToMember> =
+            spectators.into_iter().chain(all.iter().map(|id| joined(*id))).collect();
         for message in &greeting {
             let bytes = self.control(vec![newcomer], message);
             self.budgets.charge_reliable(newcomer, bytes, now);

@@ -16,6 +16,8 @@ pub enum Input {
         user: Option<String>,
         /// The kind of link.
         link: LinkKind,
+        /// Whether it takes a spectator's seat.
+        spectates: bool,
     },
     /// A member's session ended.
     Leave {

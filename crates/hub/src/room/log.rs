@@ -4,7 +4,8 @@
 //!  head    "PARLORLOG" · version: 1 byte · room: varint · code: text · app: text · environment: text
 //!          kind: 1 byte · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · host timeout: 0 | 1, varint ms
 //!          schema: bytes · label: text · keep: 0 | 1
-//!          opened: varint µs · state bytes per second: 4 bytes · channels of the game: as in Hello
+//!          opened: varint µs · state bytes per second: 4 bytes · spectators: 2 bytes
+//!          channels of the game: as in Hello
 //!  entry   at: varint µs · length: varint · input: kind 1 byte and its fields
 //! ```
 //!
@@ -23,7 +24,7 @@ use parlor_proto::{
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 /// An input is one message plus a small overhead.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
@@ -81,6 +82,7 @@ pub fn head(setup: &Setup) -> Vec<u8> {
     out.put_bool(setup.settings.keep);
     out.put_varint(setup.opened.as_micros());
     out.put_u32(setup.state_bytes_per_second);
+    out.put_u16(setup.spectators);
     setup.channels.write(&mut out);
     out
 }
@@ -174,6 +176,7 @@ fn read_setup(reader: &mut Reader) -> Result<Setup, ReadError> {
         },
         opened: Instant::from_micros(reader.varint()?),
         state_bytes_per_second: reader.u32()?,
+        spectators: reader.u16()?,
         channels: ChannelTable::read(reader)?,
     })
 }
@@ -213,7 +216,10 @@ fn kind(input: &Input) -> u8 {
 fn write_input(input: &Input, out: &mut Vec<u8>) {
     out.put_u8(kind(input));
     match input {
-        Input::Join { name, user, link } => write_joined(out, name, user.as_deref(), *link),
+        Input::Join { name, user, link, spectates } => {
+            write_joined(out, name, user.as_deref(), *link);
+            out.put_bool(*spectates);
+        }
         Input::Leave { member, reason } | Input::Lost { member, reason } | Input::Away { member, reason } => {
             out.put_varint(member.0.into());
             reason.write(out);
@@ -284,7 +290,7 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
     Ok(match body.u8()? {
         0 => {
             let (name, user, link) = read_joined(body)?;
-            Input::Join { name, user, link }
+            Input::Join { name, user, link, spectates: body.bool("spectates")? }
         }
         1 => Input::Leave { member: member(body)?, reason: LeaveReason::read(body)? },
         2 => Input::Message {

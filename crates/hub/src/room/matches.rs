@@ -117,7 +117,7 @@ impl Room {
     }
 
     pub(super) fn keep_joined(&mut self, member: MemberId) {
-        if self.keeping.is_none() {
+        if self.keeping.is_none() || self.spectates(member) {
             return;
         }
         let info = self.members.get(member).map(|member| &member.info);
@@ -137,7 +137,8 @@ impl Room {
             && let Some(order) = order
             && let Ok(MatchData { op, payload }) = MatchData::decode(payload.clone())
         {
-            self.keep(KeptEntry::Data { order, from, op, to: to.to_vec(), payload });
+            let to = to.iter().copied().filter(|member| !self.spectates(*member)).collect();
+            self.keep(KeptEntry::Data { order, from, op, to, payload });
         }
     }
 

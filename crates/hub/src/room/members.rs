@@ -1,7 +1,7 @@
 //! The members of a room, their presence and their player data.
 
 use super::Room;
-use super::pasts::data_memory;
+use super::pasts::{Past, data_memory};
 use super::relay::Held;
 use bytes::Bytes;
 use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToHub, ToMember};
@@ -27,11 +27,14 @@ pub struct MemberSummary {
     pub rtt_ms: Option<u32>,
     /// Whether it is the room's host.
     pub is_host: bool,
+    /// Whether it is a spectator.
+    pub spectates: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) info: MemberInfo,
+    pub(super) spectates: bool,
     /// The presence last sent to the others.
     told: Presence,
 }
@@ -59,15 +62,21 @@ impl Members {
         MemberId(self.next)
     }
 
-    /// Whether unused ids are left.
-    pub(super) fn can_seat(&self) -> bool {
-        self.next < SEATINGS_MAX
+    /// Whether unused ids are left. Spectators use up half of them at most.
+    pub(super) fn can_seat(&self, spectates: bool) -> bool {
+        self.next < if spectates { SEATINGS_MAX / 2 } else { SEATINGS_MAX }
     }
 
-    pub(super) fn seat(&mut self, name: String, user: Option<String>, link: LinkKind) -> MemberId {
+    pub(super) fn seat(
+        &mut self,
+        name: String,
+        user: Option<String>,
+        link: LinkKind,
+        spectates: bool,
+    ) -> MemberId {
         let id = self.next_id();
         self.next += 1;
-        self.reseat(id, name, user, link, Vec::new());
+        self.reseat(id, name, user, link, Past { data: Vec::new(), spectates });
         id
     }
 
@@ -78,12 +87,12 @@ impl Members {
         name: String,
         user: Option<String>,
         link: LinkKind,
-        data: Vec<(String, Bytes)>,
+        Past { data, spectates }: Past,
     ) {
         let presence = Presence { member: id, connected: true, slow: false, rtt_ms: None };
         self.data_bytes += data_memory(&data);
         let info = MemberInfo { id, name, user, link, presence, data };
-        self.seated.insert(id, Member { info, told: presence });
+        self.seated.insert(id, Member { info, spectates, told: presence });
     }
 
     pub(super) fn get(&self, id: MemberId) -> Option<&Member> {
@@ -107,6 +116,15 @@ impl Members {
 
     pub(super) fn len(&self) -> usize {
         self.seated.len()
+    }
+
+    /// Returns how many of them are spectators.
+    pub(super) fn spectators(&self) -> usize {
+        self.seated.values().filter(|member| member.spectates).count()
+    }
+
+    pub(super) fn spectates(&self, id: MemberId) -> bool {
+        self.seated.get(&id).is_some_and(|member| member.spectates)
     }
 
     pub(super) fn measured(&mut self, presence: Presence) {
@@ -183,7 +201,7 @@ impl Room {
     pub fn member_summaries(&self) -> Vec<MemberSummary> {
         let authority = self.authority.member();
         let members = self.members.seated.values();
-        let summary = |Member { info, .. }: &Member| MemberSummary {
+        let summary = |Member { info, spectates, .. }: &Member| MemberSummary {
             id: info.id,
             name: info.name.clone(),
             user: info.user.clone(),
@@ -191,6 +209,7 @@ impl Room {
             connected: info.presence.connected,
             rtt_ms: info.presence.rtt_ms,
             is_host: authority == Some(info.id),
+            spectates: *spectates,
         };
         members.map(summary).collect()
     }
@@ -258,6 +277,7 @@ impl Room {
                 Ok(())
             }
             Some(ToHub::Terms(terms)) => self.terms_from(from, terms),
+            Some(ToHub::Spectators { most }) => self.spectators_from(from, most),
             Some(ToHub::HandOver(asked)) => self.hand_over_from(from, asked, now),
             Some(ToHub::PathDown { id, was_up }) => {
                 self.path_down(from, id, was_up);
@@ -272,6 +292,7 @@ impl Room {
         if data.member != from && !self.is_word_of_authority(from, "another's player data")? {
             return Ok(());
         }
+        self.check_player(from, "player data")?;
         data.check().map_err(|_| out_of_range("data key or value"))?;
         self.reliable_from(from, Held::Data(data), now)
     }
@@ -280,7 +301,8 @@ impl Room {
     /// violation: senders know the limits and what they set.
     pub(super) fn set_data(&mut self, data: PlayerData) -> Result<(), PeerMisbehaved> {
         let bytes_max = limits::player_data_bytes_max(self.members_max());
-        let Some(member) = self.members.seated.get_mut(&data.member) else {
+        let Some(member) = self.members.seated.get_mut(&data.member).filter(|member| !member.spectates)
+        else {
             self.counters.unreachable += 1;
             return Ok(());
         };
@@ -338,11 +360,16 @@ mod tests {
         let mut members = Members::default();
         for id in 0..100 {
             assert_eq!(members.next_id(), MemberId(id));
-            assert_eq!(members.seat("ada".into(), None, LinkKind::Quic), MemberId(id));
+            assert_eq!(members.seat("ada".into(), None, LinkKind::Quic, false), MemberId(id));
             assert!(members.remove(MemberId(id)).is_some() && members.get(MemberId(id)).is_none());
         }
+        members.next = SEATINGS_MAX / 2;
+        assert!(
+            members.can_seat(false) && !members.can_seat(true),
+            "spectators leave players the other half"
+        );
         members.next = SEATINGS_MAX;
-        assert!(!members.can_seat());
+        assert!(!members.can_seat(false));
     }
 
     #[test]
@@ -362,7 +389,7 @@ mod tests {
         let at = |ms: u64| Instant::from_millis(10_000 + ms);
         let mut members = Members::default();
         for id in 0..4 {
-            assert_eq!(members.seat(String::new(), None, LinkKind::Quic), MemberId(id));
+            assert_eq!(members.seat(String::new(), None, LinkKind::Quic, false), MemberId(id));
         }
         assert_eq!(members.take_news(at(0)), []);
         members.measured(presence(true, Some(40)));

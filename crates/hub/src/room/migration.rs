@@ -113,6 +113,7 @@ impl Room {
     fn unfit(&self, member: MemberId) -> Option<HandOverRefusal> {
         match self.members.get(member) {
             None => Some(HandOverRefusal::NoSuchPlayer),
+            Some(member) if member.spectates => Some(HandOverRefusal::Spectator),
             Some(member) if !member.info.presence.connected => Some(HandOverRefusal::NotReady),
             Some(_) => None,
         }

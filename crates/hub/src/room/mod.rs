@@ -20,6 +20,7 @@ mod relay;
 mod replicas;
 mod returns;
 mod setup;
+mod spectators;
 mod state;
 mod terms;
 mod view;
@@ -32,13 +33,11 @@ pub use setup::{Setup, SetupError};
 
 use budget::Budgets;
 use matches::Keeping;
-use members::Members;
+use members::{Member, Members};
 use parlor_proto::session::{DeliveryId, Outgoing};
 use parlor_proto::wire::control::{LeaveReason, Presence, RoomTerms, ToMember};
 use parlor_proto::wire::handshake::{Authority, RoomKind};
-use parlor_proto::{
-    ChannelId, CloseReason, Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, Tick, channel,
-};
+use parlor_proto::{ChannelId, CloseReason, Epoch, Instant, MemberId, PeerMisbehaved, Tick, channel};
 use parlor_sync::world::World;
 use pasts::Pasts;
 use paths::Paths;
@@ -129,6 +128,8 @@ pub struct Room {
     members: Members,
     pasts: Pasts,
     terms: RoomTerms,
+    /// How many spectators its opener wants at most.
+    spectators: u16,
     /// Receives the messages addressed to the primary.
     primary: Primary,
     state: State,
@@ -208,6 +209,7 @@ impl Room {
             members: Members::default(),
             pasts: Pasts::default(),
             terms: RoomTerms::default(),
+            spectators: setup.spectators,
             primary: Primary::new(),
             paths: Paths::default(),
             budgets: Budgets::new(rate, bytes_per_second, setup.opened),
@@ -271,29 +273,34 @@ impl Room {
         self.members.len() == 0
     }
 
-    /// Returns the number of players; a dedicated host does not count.
+    /// Returns the number of players; a dedicated host and spectators do not count.
     pub fn players(&self) -> usize {
         self.members.ids().filter(|id| self.is_player(*id)).count()
     }
 
-    /// Returns the maximum number of members.
+    /// Returns the maximum number of members that are no spectators.
     fn members_max(&self) -> u16 {
         let settings = &self.setup.settings;
         settings.kind.members_max(settings.max_players)
     }
 
     fn is_player(&self, member: MemberId) -> bool {
-        self.setup.settings.kind != RoomKind::Dedicated || self.authority != Authority::Member(member)
+        let is_host = || self.authority == Authority::Member(member);
+        !self.spectates(member) && (self.setup.settings.kind != RoomKind::Dedicated || !is_host())
     }
 
-    /// Whether a seat is free for a new member.
-    pub fn has_seat(&self) -> bool {
-        self.has_free_seat() && self.members.can_seat()
+    /// Whether a seat is free for a new member: one for spectators if it `spectates`.
+    pub fn has_seat(&self, spectates: bool) -> bool {
+        self.has_free_seat(spectates) && self.members.can_seat(spectates)
     }
 
-    /// Whether a seat is free for a member that returns.
-    pub fn has_free_seat(&self) -> bool {
-        self.members.len() < usize::from(self.members_max())
+    /// Whether a seat is free for a member that returns: one for spectators if it `spectates`.
+    pub fn has_free_seat(&self, spectates: bool) -> bool {
+        let spectators = self.members.spectators();
+        match spectates {
+            true => spectators < usize::from(self.spectators_max()),
+            false => self.members.len() - spectators < usize::from(self.members_max()),
+        }
     }
 
     /// Whether it has ended.
@@ -327,7 +334,10 @@ impl Room {
             return Ok(());
         }
         match input {
-            Input::Join { name, user, link } => self.join(name, user, link, now),
+            Input::Join { name, user, link, spectates } => {
+                let newcomer = self.members.seat(name, user, link, spectates);
+                self.seated(newcomer, now);
+            }
             Input::Leave { member, reason } => self.leave(member, reason),
             Input::Message { from, channel, key, payload, epoch } => {
                 let said = self.message(from, channel, key, payload, epoch, now);
@@ -365,11 +375,6 @@ impl Room {
         self.outputs.pop_front()
     }
 
-    fn join(&mut self, name: String, user: Option<String>, link: LinkKind, now: Instant) {
-        let newcomer = self.members.seat(name, user, link);
-        self.seated(newcomer, now);
-    }
-
     /// Announces a member that has just taken its seat.
     fn seated(&mut self, newcomer: MemberId, now: Instant) {
         if self.authority.member().is_some_and(|authority| authority != newcomer) {
@@ -380,6 +385,9 @@ impl Room {
         self.greet(newcomer, now);
         let info = self.members.get(newcomer).expect("it was just seated").info.clone();
         let (news, told) = (ToMember::Joined(info), self.seers_of(newcomer));
+        if let Some(spectators) = self.told_spectators(&[newcomer]) {
+            self.control(told.clone(), &spectators);
+        }
         self.control(told, &news);
         if self.is_player(newcomer) && self.primary.joined(newcomer) {
             self.tell_primary(self.members.ids().collect());
@@ -411,9 +419,7 @@ impl Room {
 
     fn leave(&mut self, member: MemberId, reason: LeaveReason) {
         let told = self.seers_of(member);
-        if self.members.remove(member).is_none() {
-            return;
-        }
+        let Some(Member { spectates, .. }) = self.members.remove(member) else { return };
         self.state.remove(member);
         self.replicas.remove(member);
         self.paths.remove(member);
@@ -421,9 +427,11 @@ impl Room {
         self.queues.remove(member);
         let is_host_still = !self.without(member);
         self.former.remove(&member);
-        self.keep(KeptEntry::Left { member, reason: reason.clone() });
-        if self.is_match() && self.is_empty() {
-            return self.end(&CloseReason::Left);
+        if !spectates {
+            self.keep(KeptEntry::Left { member, reason: reason.clone() });
+        }
+        if self.is_match() && self.players() == 0 {
+            return self.end(&self.reason_without_players());
         }
         if is_host_still && self.authority == Authority::Member(member) {
             let reason = match reason {
@@ -459,6 +467,9 @@ impl Room {
         now: Instant,
     ) -> Result<(), PeerMisbehaved> {
         self.check_place(channel)?;
+        if !matches!(channel, channel::CONTROL | channel::ROLLBACK) {
+            self.check_player(from, "an input, a message, an action or a state")?;
+        }
         match channel {
             channel::CONTROL => self.control_from(from, payload, now),
             channel::STATE => self.state_from(from, payload, epoch),

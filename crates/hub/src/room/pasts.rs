@@ -9,24 +9,36 @@ const PAST_BYTES: usize = 256;
 /// What an entry of player data takes beside its key and value: both handles, and what the allocator adds.
 const DATA_ENTRY_BYTES: usize = 160;
 
-/// The player data of those that may return.
+/// What is kept of one.
+#[derive(Debug)]
+pub(super) struct Past {
+    pub(super) data: Vec<(String, Bytes)>,
+    /// Whether it was a spectator.
+    pub(super) spectates: bool,
+}
+
+/// What is kept of those that may return.
 #[derive(Debug, Default)]
 pub(super) struct Pasts {
-    all: BTreeMap<MemberId, Vec<(String, Bytes)>>,
+    all: BTreeMap<MemberId, Past>,
     bytes: usize,
 }
 
 impl Pasts {
-    pub(super) fn keep(&mut self, member: MemberId, data: Vec<(String, Bytes)>) {
+    pub(super) fn keep(&mut self, member: MemberId, past: Past) {
         self.take(member);
-        self.bytes += PAST_BYTES + data_memory(&data);
-        self.all.insert(member, data);
+        self.bytes += PAST_BYTES + data_memory(&past.data);
+        self.all.insert(member, past);
     }
 
-    pub(super) fn take(&mut self, member: MemberId) -> Option<Vec<(String, Bytes)>> {
-        let data = self.all.remove(&member)?;
-        self.bytes -= PAST_BYTES + data_memory(&data);
-        Some(data)
+    pub(super) fn take(&mut self, member: MemberId) -> Option<Past> {
+        let past = self.all.remove(&member)?;
+        self.bytes -= PAST_BYTES + data_memory(&past.data);
+        Some(past)
+    }
+
+    pub(super) fn get(&self, member: MemberId) -> Option<&Past> {
+        self.all.get(&member)
     }
 
     /// Returns their memory in bytes.

@@ -124,7 +124,10 @@ impl Room {
     fn offer_path(&mut self, host: MemberId, member: MemberId) {
         let knows = self.view(member).sees_member(host) && self.view(host).sees_member(member);
         let ends = self.paths.of.get(&host).zip(self.paths.of.get(&member));
-        let Some((at_host, at_member)) = ends.filter(|(at_host, _)| knows && at_host.named.is_some()) else {
+        // A spectator is relayed to: it learns no address, and its packets reach no host unread.
+        let may_have = knows && !self.spectates(member);
+        let Some((at_host, at_member)) = ends.filter(|(at_host, _)| may_have && at_host.named.is_some())
+        else {
             return;
         };
         let (to_host, to_member) = (at_member.candidates(at_host), at_host.candidates(at_member));

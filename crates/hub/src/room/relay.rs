@@ -355,10 +355,16 @@ mod tests {
             channels: ChannelTable::default(),
             opened: Instant::ZERO,
             state_bytes_per_second: 192 * 1024,
+            spectators: 0,
         })
         .unwrap();
         for number in 0..members {
-            let join = Input::Join { name: format!("member {number}"), user: None, link: LinkKind::Memory };
+            let join = Input::Join {
+                name: format!("member {number}"),
+                user: None,
+                link: LinkKind::Memory,
+                spectates: false,
+            };
             room.handle(join, Instant::ZERO).unwrap();
         }
         room

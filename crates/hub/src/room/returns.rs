@@ -4,6 +4,7 @@
 //! They are no members: they have no seat, and the others know that they left. What they own stays theirs, because
 //! ownership is an id: the authority decides whether it waits for them.
 
+use super::pasts::Past;
 use super::{Output, Room};
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::{Instant, LinkKind, MemberId};
@@ -11,12 +12,14 @@ use parlor_proto::{Instant, LinkKind, MemberId};
 impl Room {
     /// Removes a member that was lost, and keeps what it needs to return.
     pub(super) fn lost(&mut self, member: MemberId, reason: LeaveReason) {
-        let Some(data) = self.members.get(member).map(|member| member.info.data.clone()) else { return };
+        let past = self.members.get(member);
+        let past = past.map(|it| Past { data: it.info.data.clone(), spectates: it.spectates });
+        let Some(past) = past else { return };
         let first = self.replicas.next_number(member);
         self.leave(member, reason);
         if !self.ended {
             self.replicas.number_from(member, first);
-            self.pasts.keep(member, data);
+            self.pasts.keep(member, past);
         }
     }
 
@@ -29,11 +32,11 @@ impl Room {
         link: LinkKind,
         now: Instant,
     ) {
-        if !self.has_free_seat() || self.members.get(member).is_some() {
+        if !self.has_free_seat(self.spectates(member)) || self.members.get(member).is_some() {
             return;
         }
-        let Some(data) = self.pasts.take(member) else { return };
-        self.members.reseat(member, name, user, link, data);
+        let Some(past) = self.pasts.take(member) else { return };
+        self.members.reseat(member, name, user, link, past);
         self.seated(member, now);
     }
 

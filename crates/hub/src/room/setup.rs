@@ -24,6 +24,8 @@ pub struct Setup {
     pub opened: Instant,
     /// Maximum average bytes of state sent to one member per second.
     pub state_bytes_per_second: u32,
+    /// Maximum number of spectators at once, until its opener says otherwise.
+    pub spectators: u16,
 }
 
 /// Why a room cannot be created.

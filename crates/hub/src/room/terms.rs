@@ -22,19 +22,26 @@ impl Room {
     }
 
     pub(super) fn terms_from(&mut self, from: MemberId, terms: RoomTerms) -> Result<(), PeerMisbehaved> {
-        let is_opener = match self.authority {
-            Authority::Hub => from == OPENER,
-            Authority::Member(_) => self.is_word_of_authority(from, "the terms of the room")?,
-        };
-        match (is_opener, self.authority) {
-            (true, _) => {
-                self.terms = terms;
-                self.outputs.push_back(Output::Terms { by: from });
-                Ok(())
-            }
-            // A former authority, which the room has outlived.
-            (false, Authority::Member(_)) => Ok(()),
-            (false, Authority::Hub) => Err(PeerMisbehaved::OutOfPlace {
+        if self.is_word_of_opener(from)? {
+            self.terms = terms;
+            self.outputs.push_back(Output::Terms { by: from });
+        }
+        Ok(())
+    }
+
+    pub(super) fn spectators_from(&mut self, from: MemberId, most: u16) -> Result<(), PeerMisbehaved> {
+        if self.is_word_of_opener(from)? {
+            self.spectators = most;
+        }
+        Ok(())
+    }
+
+    /// Whether a member may say how the room is. A former authority, which the room has outlived, is ignored.
+    fn is_word_of_opener(&mut self, from: MemberId) -> Result<bool, PeerMisbehaved> {
+        match self.authority {
+            Authority::Member(_) => self.is_word_of_authority(from, "the terms of the room"),
+            Authority::Hub if from == OPENER => Ok(true),
+            Authority::Hub => Err(PeerMisbehaved::OutOfPlace {
                 frame: "the terms of a match",
                 when: "from a member that did not open it",
             }),

@@ -21,8 +21,8 @@ impl<'a> View<'a> {
         self.members.ids().filter(move |other| self.sees_member(*other))
     }
 
-    /// Whether it may know of `other`, and so receive its messages. All members see each other; a room with
-    /// hidden spectators would decide here.
+    /// Whether it may know of `other`, and so receive its messages. All members see each other, spectators too; a room with
+    /// hidden members would decide here.
     pub(super) fn sees_member(&self, other: MemberId) -> bool {
         self.members.get(self.member).is_some() && self.members.get(other).is_some()
     }

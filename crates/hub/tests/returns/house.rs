@@ -1,4 +1,4 @@
-//! A hub with ends that come, are lost and return.
+//! A hub with its clients on virtual time, over links that lose nothing.
 
 use parlor_hub::admission_policy::{
     AdmissionPolicy, AdmitAll, Admitted, Guess, GuessLimits, Guesses, Outcome,
@@ -23,7 +23,7 @@ pub(crate) const REMEMBER: Duration = Duration::from_secs(600);
 
 /// A token names its user.
 #[derive(Debug)]
-pub(crate) struct Named(AdmitAll);
+struct Named(AdmitAll);
 
 impl AdmissionPolicy for Named {
     fn begin_guess(&mut self, origin: Origin, has_token: bool, now: Instant) -> Result<Guess, Duration> {
@@ -66,7 +66,7 @@ pub(crate) struct House {
     pub(crate) next: u64,
     pub(crate) ends: BTreeMap<ConnectionId, End>,
     /// The first packet to each connection that has no end.
-    pub(crate) came: BTreeMap<ConnectionId, Packet>,
+    came: BTreeMap<ConnectionId, Packet>,
     pub(crate) happened: Vec<HubEvent>,
 }
 
@@ -86,10 +86,20 @@ impl House {
 
     /// Says hello over a new connection of a place; the result is in its end.
     pub(crate) fn greet_from(&mut self, origin: Origin, intent: Intent, user: Option<&str>) -> ConnectionId {
+        let hello = Hello { capabilities: capability::RETURNS, ..Hello::new("tanks", intent) };
+        self.say_hello(origin, hello, user)
+    }
+
+    pub(crate) fn greet_as(&mut self, hello: Hello, user: Option<&str>) -> ConnectionId {
+        let origin = Origin((1 + self.next) << 16);
+        self.say_hello(origin, hello, user)
+    }
+
+    fn say_hello(&mut self, origin: Origin, hello: Hello, user: Option<&str>) -> ConnectionId {
         let connection = ConnectionId(self.next);
         self.next += 1;
         let auth = user.map_or(Auth::Anonymous, |user| Auth::Token(user.to_owned().into()));
-        let hello = Hello { auth, capabilities: capability::RETURNS, ..Hello::new("tanks", intent) };
+        let hello = Hello { auth, ..hello };
         self.hub.handle_connected(connection, LinkKind::WebSocket, origin, self.now);
         let session = Session::client(hello, LinkKind::WebSocket, self.now);
         let end = End { session, welcome: None, rejected: None, over: None, heard: Vec::new() };
@@ -251,7 +261,7 @@ impl House {
 }
 
 impl End {
-    pub(crate) fn hear(&mut self) {
+    fn hear(&mut self) {
         while let Some(event) = self.session.poll_event() {
             match event {
                 Event::Welcome(welcome) => {

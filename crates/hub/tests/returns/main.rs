@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 mod house;
+mod spectators;
 
 use house::{GRACE, House, REMEMBER};
 use parlor_hub::{HubEvent, KeptSeats, Origin, StateMemory, UserSeats};

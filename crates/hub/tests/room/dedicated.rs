@@ -10,8 +10,13 @@ use parlor_sync::schema::Schema;
 fn full(max_players: u16) -> Room {
     let settings = RoomSettings { max_players, ..settings(RoomKind::Dedicated, &Schema::default()) };
     let mut room = Room::new(setup(settings)).expect("the schema is one of a room");
-    while room.has_seat() {
-        let join = Input::Join { name: "a".repeat(limits::NAME_BYTES_MAX), user: None, link: LinkKind::Quic };
+    while room.has_seat(false) {
+        let join = Input::Join {
+            name: "a".repeat(limits::NAME_BYTES_MAX),
+            user: None,
+            link: LinkKind::Quic,
+            spectates: false,
+        };
         room.handle(join, Instant::ZERO).expect("a seat is free");
     }
     room
@@ -58,7 +63,12 @@ fn what_a_newcomer_is_told_of_a_full_room_fits_what_may_wait_for_it() {
     while room.poll_output().is_some() {}
     let newcomer = room.next_member();
     room.handle(
-        Input::Join { name: "a".repeat(limits::NAME_BYTES_MAX), user: None, link: LinkKind::Quic },
+        Input::Join {
+            name: "a".repeat(limits::NAME_BYTES_MAX),
+            user: None,
+            link: LinkKind::Quic,
+            spectates: false,
+        },
         late,
     )
     .expect("a seat is free");

@@ -56,6 +56,7 @@ pub(crate) fn setup(settings: RoomSettings) -> Setup {
         channels: ChannelTable::default(),
         opened: Instant::ZERO,
         state_bytes_per_second: 192 * 1024,
+        spectators: 2,
     }
 }
 
@@ -177,7 +178,12 @@ impl House {
             seen: BTreeSet::new(),
         };
         self.ends.insert(member, end);
-        self.tell(Input::Join { name: format!("member {member}"), user: None, link: LinkKind::Memory });
+        self.tell(Input::Join {
+            name: format!("member {member}"),
+            user: None,
+            link: LinkKind::Memory,
+            spectates: false,
+        });
         member
     }
 

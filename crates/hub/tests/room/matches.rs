@@ -26,7 +26,7 @@ fn room(keep: bool) -> Room {
 }
 
 fn join(name: &str, user: Option<&str>) -> Input {
-    Input::Join { name: name.into(), user: user.map(Into::into), link: LinkKind::Memory }
+    Input::Join { name: name.into(), user: user.map(Into::into), link: LinkKind::Memory, spectates: false }
 }
 
 fn data(to: Recipient, op: i64, payload: &[u8]) -> Bytes {
@@ -306,7 +306,7 @@ impl Game {
             here.iter().nth(number as usize % here.len().max(1)).copied()
         };
         match act {
-            Act::Join if self.room.has_seat() => {
+            Act::Join if self.room.has_seat(false) => {
                 self.here.insert(self.room.next_member());
                 self.tell(join("x", None))?;
             }

@@ -161,7 +161,7 @@ fn act(room: &mut Room, model: &mut Model, rng: &mut ChaCha8Rng) {
     let input = match below(8) {
         0 if model.members.len() < 7 => {
             model.members.insert(room.next_member().0, true);
-            Input::Join { name: String::new(), user: None, link: LinkKind::Memory }
+            Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false }
         }
         1 | 2 => {
             let heard: BTreeSet<u32> = ids.iter().copied().filter(|_| below(2) == 0).collect();
@@ -213,8 +213,11 @@ fn threat_25_each_epoch_has_one_authority_and_nobody_elses_word_counts() {
         let (mut room, mut model) = (room(), Model::default());
         for _ in 0..3 {
             model.members.insert(room.next_member().0, true);
-            room.handle(Input::Join { name: String::new(), user: None, link: LinkKind::Memory }, NOW)
-                .expect("it may");
+            room.handle(
+                Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false },
+                NOW,
+            )
+            .expect("it may");
         }
         let mut authorities = BTreeMap::from([(0, 0)]);
         for step in 0..60 {
@@ -244,7 +247,8 @@ fn threat_25_each_epoch_has_one_authority_and_nobody_elses_word_counts() {
 
 fn with_members(mut room: Room, members: u32) -> Room {
     for _ in 0..members {
-        let join = Input::Join { name: String::new(), user: None, link: LinkKind::Memory };
+        let join =
+            Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false };
         room.handle(join, NOW).expect("it may");
     }
     room
@@ -284,8 +288,11 @@ fn a_room_without_host_migration_hands_nothing_over_and_says_so() {
 fn threat_25_nobody_can_be_ahead_of_the_epoch() {
     let mut room = room();
     for _ in 0..2 {
-        room.handle(Input::Join { name: String::new(), user: None, link: LinkKind::Memory }, NOW)
-            .expect("it may");
+        room.handle(
+            Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false },
+            NOW,
+        )
+        .expect("it may");
     }
     assert_eq!(say(&mut room, 0, 1), Word::Ahead);
     assert_eq!(say(&mut room, 1, 1), Word::Fault);

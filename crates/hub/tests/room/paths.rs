@@ -24,7 +24,11 @@ fn room(host_timeout_ms: Option<u32>) -> Room {
     let settings = settings(RoomKind::PlayerHosted, &schema());
     let mut room = Room::new(setup(RoomSettings { host_timeout_ms, ..settings })).expect("it is a room");
     for _ in 0..3 {
-        tell(&mut room, Input::Join { name: String::new(), user: None, link: LinkKind::Quic }, NOW);
+        tell(
+            &mut room,
+            Input::Join { name: String::new(), user: None, link: LinkKind::Quic, spectates: false },
+            NOW,
+        );
     }
     seen(&mut room, HOST, "203.0.113.1:4000");
     seen(&mut room, GUEST, "203.0.113.2:4000");
@@ -81,6 +85,25 @@ fn directs(room: &mut Room) -> Vec<(MemberId, MemberId, bool)> {
         }
     }
     directs
+}
+
+#[test]
+fn m1_a_spectator_is_offered_no_path_and_learns_no_address() {
+    let mut room = room(None);
+    let watcher = room.next_member();
+    let join = |spectates| Input::Join { name: String::new(), user: None, link: LinkKind::Quic, spectates };
+    tell(&mut room, join(true), NOW);
+    seen(&mut room, watcher, "203.0.113.9:4000");
+    name(&mut room, HOST, vec![address("203.0.113.1:4000")], NOW);
+    name(&mut room, watcher, vec![address("203.0.113.9:4000")], NOW);
+    assert_eq!(offers(&mut room), []);
+    // A player in its place gets one.
+    let player = room.next_member();
+    tell(&mut room, join(false), NOW);
+    seen(&mut room, player, "203.0.113.9:4000");
+    name(&mut room, player, vec![address("203.0.113.9:4000")], NOW);
+    let peers: BTreeSet<MemberId> = offers(&mut room).into_iter().map(|(to, _)| to).collect();
+    assert_eq!(peers, BTreeSet::from([HOST, player]));
 }
 
 #[test]

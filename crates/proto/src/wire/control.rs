@@ -17,6 +17,7 @@
 //!  10 direct   member: varint · 0 through the hub | 1 over a path
 //!  11 actions decided   decisions
 //!  12 away     member: varint · reason: 1 byte · detail: text
+//!  13 spectators   count: varint · for each: member: varint
 //!  14 not handed over   why: 1 byte
 //!
 //!  to the hub
@@ -29,6 +30,7 @@
 //!  6 path down id: 8 bytes · 0 | 1 the state came over it
 //!  7 decide actions    member: varint · decisions
 //!  8 terms     presence: 0 | 1, varint ms · grace: 0 | 1, varint ms
+//!  9 spectators   most: varint
 //!  10 hand over   epoch: varint · to: 0 the hub's choice | 1, member: varint
 //!
 //!  member      id: varint · name: text · user: 0 | 1, text · link: 1 byte · flags: 1 byte
@@ -102,6 +104,8 @@ pub enum ToMember {
         /// How it was lost.
         reason: LeaveReason,
     },
+    /// Which of the members whose [`Joined`](Self::Joined) follows are spectators, until the next one of these.
+    Spectators(Vec<MemberId>),
     /// This member, which asked to hand the authority's part over, keeps it.
     NotHandedOver(HandOverRefusal),
 }
@@ -155,6 +159,11 @@ pub enum ToHub {
     /// How soon the hub misses a member of this room, and how long it keeps a seat; only the opener of the room
     /// may say so.
     Terms(RoomTerms),
+    /// How many spectators the room takes, at most [`limits::SPECTATORS_MAX`]; only the opener of the room may say so.
+    Spectators {
+        /// The most at once.
+        most: u16,
+    },
     /// Another member is to become the authority; only the authority may say so.
     HandOver(HandOver),
 }
@@ -322,6 +331,11 @@ impl ToMember {
                 out.put_varint(member.0.into());
                 reason.write(&mut out);
             }
+            ToMember::Spectators(members) => {
+                out.put_u8(13);
+                out.put_varint(members.len() as u64);
+                members.iter().for_each(|member| out.put_varint(member.0.into()));
+            }
             ToMember::NotHandedOver(why) => {
                 out.put_u8(14);
                 out.put_u8(why.to_wire());
@@ -358,6 +372,10 @@ impl ToMember {
             10 => ToMember::Direct { member: member(&mut reader)?, direct: reader.bool("direct")? },
             11 => ToMember::ActionsDecided(Decision::read_all(&mut reader)?),
             12 => ToMember::Away { member: member(&mut reader)?, reason: LeaveReason::read(&mut reader)? },
+            13 => {
+                let count = reader.varint_max("spectator count", limits::MEMBERS_MAX_SERVER_RUN.into())?;
+                ToMember::Spectators((0..count).map(|_| member(&mut reader)).collect::<Result<_, _>>()?)
+            }
             14 => ToMember::NotHandedOver(HandOverRefusal::from_wire(reader.u8()?)),
             _ => return Ok(None),
         };
@@ -413,6 +431,10 @@ impl ToHub {
                 out.put_u8(8);
                 terms.write(&mut out);
             }
+            ToHub::Spectators { most } => {
+                out.put_u8(9);
+                out.put_varint((*most).into());
+            }
             ToHub::HandOver(hand_over) => {
                 out.put_u8(HAND_OVER);
                 hand_over.write(&mut out);
@@ -451,6 +473,10 @@ impl ToHub {
                 decisions: Decision::read_all(&mut reader)?,
             },
             8 => ToHub::Terms(RoomTerms::read(&mut reader)?),
+            9 => {
+                let most = reader.varint_max("spectators", limits::SPECTATORS_MAX.into())?;
+                ToHub::Spectators { most: most.try_into().unwrap_or(limits::SPECTATORS_MAX) }
+            }
             HAND_OVER => ToHub::HandOver(HandOver::read(&mut reader)?),
             _ => return Ok(None),
         };

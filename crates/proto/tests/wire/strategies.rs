@@ -188,6 +188,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         text(limits::LABEL_BYTES_MAX).prop_map(|expected| Refusal::App { expected }),
         Just(Refusal::NoSuchRoom),
         any::<u16>().prop_map(|max| Refusal::RoomFull { max }),
+        any::<u16>().prop_map(|max| Refusal::SpectatorsFull { max }),
         Just(Refusal::CodeTaken),
         any::<u8>().prop_map(|id| Refusal::Channels { channel: ChannelId(id) }),
         Just(Refusal::Unauthorized),
@@ -324,6 +325,7 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         decisions().prop_map(ToMember::ActionsDecided),
         path_offer().prop_map(ToMember::Path),
         (member(), any::<bool>()).prop_map(|(member, direct)| ToMember::Direct { member, direct }),
+        vec(member(), 0..10).prop_map(ToMember::Spectators),
         hand_over_refusal().prop_map(ToMember::NotHandedOver),
     ]
 }
@@ -433,6 +435,7 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
         (any::<u64>(), any::<bool>()).prop_map(|(id, was_up)| ToHub::PathDown { id: PathId(id), was_up }),
         (option::of(any::<u32>()), option::of(any::<u32>()))
             .prop_map(|(presence_ms, grace_ms)| ToHub::Terms(RoomTerms { presence_ms, grace_ms })),
+        (0..=limits::SPECTATORS_MAX).prop_map(|most| ToHub::Spectators { most }),
         (any::<u32>(), option::of(member()))
             .prop_map(|(epoch, to)| ToHub::HandOver(HandOver { epoch: Epoch(epoch), to })),
     ]

@@ -14,7 +14,7 @@ use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
     Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeRefusal, ResumeToken, Resumed,
-    RetryAfter, RoomKind, RoomSettings, Welcome,
+    RetryAfter, RoomKind, RoomSettings, Welcome, capability,
 };
 use parlor_proto::wire::header::{Ack, Header};
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, PathSignal};
@@ -99,7 +99,7 @@ impl Value {
 
 /// All vectors, by name.
 pub(crate) fn vectors() -> Vec<(&'static str, Value)> {
-    let controls = [controls(), hand_overs(), paths()].concat();
+    let controls = [controls(), spectators(), hand_overs(), paths()].concat();
     [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls, actions(), packets()]
         .into_iter()
         .flatten()
@@ -178,6 +178,7 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         ("hello.create_match", frame(hello(Intent::Create(of_match)))),
         ("hello.join", frame(hello(join(None)))),
         ("hello.join_full", frame(full)),
+        ("hello.spectate", frame(Hello { capabilities: capability::SPECTATES, ..hello(join(None)) })),
         ("hello.resume", frame(hello(Intent::Resume(resume())))),
         ("hello.path", frame(hello(Intent::Path(PathId(0x0102_0304_0506_0708))))),
         ("hello.foreign", Value::Frame(Frame::ForeignHello { version_min: 7, version_max: 9 })),
@@ -244,6 +245,7 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("refused.resume_gone", refused(Refusal::Resume { why: ResumeRefusal::Gone })),
         ("refused.resume_token", refused(Refusal::Resume { why: ResumeRefusal::Token })),
         ("refused.resume_grace_over", refused(Refusal::Resume { why: ResumeRefusal::GraceOver })),
+        ("refused.spectators_full", refused(Refusal::SpectatorsFull { max: 8 })),
         ("resume", Value::Frame(Frame::Resume(resume()))),
         ("resumed", Value::Frame(Frame::Resumed(Resumed { token: ResumeToken([0xcc; 32]) }))),
         ("refused.unknown", refused(Refusal::Unknown { code: 200 })),
@@ -384,6 +386,14 @@ fn controls() -> Vec<(&'static str, Value)> {
         ("to_hub.follow", Value::ToHub(ToHub::Follow { epoch: Epoch(70) })),
         ("to_hub.terms", terms(Some(1_500), Some(0))),
         ("to_hub.terms_of_server", terms(None, None)),
+    ]
+}
+
+fn spectators() -> Vec<(&'static str, Value)> {
+    let to_member = ToMember::Spectators(vec![MemberId(3), MemberId(300)]);
+    vec![
+        ("to_member.spectators", Value::ToMember(to_member)),
+        ("to_hub.spectators", Value::ToHub(ToHub::Spectators { most: limits::SPECTATORS_MAX })),
     ]
 }
 

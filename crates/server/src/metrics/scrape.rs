@@ -249,6 +249,7 @@ mod tests {
             links: LinkKind::ALL.map(|kind| (kind, 1)),
             players: 2,
             max_players: 4,
+            spectators: 0,
             needs_secret: false,
             label: String::new(),
         };

@@ -345,6 +345,7 @@ mod tests {
             links: parlor_proto::LinkKind::ALL.map(|kind| (kind, 0)),
             players: 1,
             max_players: 2,
+            spectators: 0,
             needs_secret: false,
         }
     }

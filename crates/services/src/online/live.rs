@@ -56,7 +56,7 @@ pub(super) struct LiveRoom {
     environment: String,
     /// When it opened, in milliseconds since 1970.
     opened_at_ms: u64,
-    /// Members, a host without a player included.
+    /// Members: players, spectators, and a host without a player.
     members: usize,
     /// Members whose connection is lost and whose seat is kept.
     away: usize,
@@ -64,6 +64,8 @@ pub(super) struct LiveRoom {
     players: usize,
     /// The maximum number of players.
     max_players: u16,
+    /// Spectators.
+    spectators: usize,
     /// Whether joining needs a secret beside the code.
     has_secret: bool,
 }
@@ -103,6 +105,8 @@ pub(super) struct LiveMember {
     rtt_ms: Option<u32>,
     /// Whether it is the host.
     is_host: bool,
+    /// Whether it is a spectator.
+    is_spectator: bool,
 }
 
 /// A live room to end.
@@ -277,6 +281,7 @@ fn seen(room: &RoomSummary, live: &Live) -> LiveRoom {
         away: room.away,
         players: room.players,
         max_players: room.max_players,
+        spectators: room.spectators,
         has_secret: room.needs_secret,
     }
 }
@@ -290,5 +295,6 @@ fn member(member: MemberSummary) -> LiveMember {
         connected: member.connected,
         rtt_ms: member.rtt_ms,
         is_host: member.is_host,
+        is_spectator: member.spectates,
     }
 }

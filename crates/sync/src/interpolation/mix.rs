@@ -3,11 +3,27 @@
 use crate::keyed::{Hints, Interp};
 use crate::value::{Map, Value};
 
+/// How whole numbers move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WholeNumbers {
+    /// Through whole numbers: for languages that tell them apart.
+    #[default]
+    StayWhole,
+    /// As all other numbers: for languages with one kind of number, where 1 → 2 may be a position.
+    MoveAsReals,
+}
+
 /// Returns the value at `t` between `older` and `newer`: `older` for `t` up to 0 (and for NaN), `newer` from
 /// 1 on.
 ///
 /// An angle may leave the range of its ends by up to half a period, since the shorter way may lead across 0.
-pub fn interpolate(older: &Value, newer: &Value, t: f64, hints: &Hints) -> Value {
+pub fn interpolate(
+    older: &Value,
+    newer: &Value,
+    t: f64,
+    hints: &Hints,
+    whole_numbers: WholeNumbers,
+) -> Value {
     if t >= 1.0 {
         return newer.clone();
     }
@@ -22,7 +38,7 @@ pub fn interpolate(older: &Value, newer: &Value, t: f64, hints: &Hints) -> Value
             parts.push((hint.path.as_str(), hint.interp));
         }
     }
-    mix(older, newer, t, Rules { here: whole, below: &parts })
+    mix(older, newer, t, Rules { here: whole, below: &parts, whole_numbers })
 }
 
 /// The hints for a part of a value, and for its subparts by their paths from here.
@@ -30,6 +46,7 @@ pub fn interpolate(older: &Value, newer: &Value, t: f64, hints: &Hints) -> Value
 struct Rules<'a> {
     here: Option<Interp>,
     below: &'a [(&'a str, Interp)],
+    whole_numbers: WholeNumbers,
 }
 
 impl Rules<'_> {
@@ -47,7 +64,7 @@ impl Rules<'_> {
                 None => here = Some(*interp),
             }
         }
-        then(Rules { here, below: &below })
+        then(Rules { here, below: &below, ..self })
     }
 }
 
@@ -64,7 +81,12 @@ fn mix(a: &Value, b: &Value, t: f64, rules: Rules<'_>) -> Value {
             Some(Interp::Snap) => Value::Int(*a),
             interp => Value::Float(mix_float(as_float(*a), *b, t, interp)),
         },
-        (Value::Int(a), Value::Int(b)) => Value::Int(mix_int(*a, *b, t, rules.here)),
+        (Value::Int(a), Value::Int(b)) => match (rules.whole_numbers, rules.here) {
+            (WholeNumbers::MoveAsReals, interp) if interp != Some(Interp::Snap) => {
+                Value::Float(mix_float(as_float(*a), as_float(*b), t, interp))
+            }
+            (_, interp) => Value::Int(mix_int(*a, *b, t, interp)),
+        },
         (a, _) => a.clone(),
     }
 }

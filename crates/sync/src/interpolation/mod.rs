@@ -22,7 +22,7 @@ mod rows;
 mod timeline;
 mod track;
 
-pub use mix::interpolate;
+pub use mix::{WholeNumbers, interpolate};
 pub use moment::Between;
 pub use playout::{Playout, PlayoutMetrics};
 pub use rows::{Row, Sample};

@@ -1,5 +1,6 @@
 //! Playout of a room's keys: their last samples, and the moment to show.
 
+use super::WholeNumbers;
 use super::timeline::{RenderDelay, Timeline};
 use super::track::Track;
 use crate::keyed::{Changes, KeyReader, Shown};
@@ -17,6 +18,7 @@ pub struct Playout {
     rate: TickRate,
     timeline: Timeline,
     tracks: BTreeMap<Arc<str>, Track>,
+    whole_numbers: WholeNumbers,
     /// The newest tick received.
     newest: Option<Tick>,
     /// Whether the last packet belonged to a transfer.
@@ -44,6 +46,7 @@ impl Playout {
             rate,
             timeline: Timeline::new(rate.interval()),
             tracks: BTreeMap::new(),
+            whole_numbers: WholeNumbers::default(),
             newest: None,
             is_transfer: false,
         }
@@ -52,6 +55,11 @@ impl Playout {
     /// Sets the bounds of how far behind the newest update the moment to show is.
     pub fn set_delay(&mut self, delay: RenderDelay) {
         self.timeline.set_delay(delay);
+    }
+
+    /// Sets how whole numbers move.
+    pub fn set_whole_numbers(&mut self, whole_numbers: WholeNumbers) {
+        self.whole_numbers = whole_numbers;
     }
 
     /// Takes in the samples of a packet that arrived at `now` of the local clock and changed `changes` of the
@@ -90,7 +98,7 @@ impl Playout {
     /// Returns the value of `key` at the moment `at` of room time: its first sample before that, and its last
     /// one after that.
     pub fn value_at(&self, key: &str, at: Instant) -> Option<Cow<'_, Value>> {
-        self.tracks.get(key).map(|track| track.value_at(at))
+        self.tracks.get(key).map(|track| track.value_at(at, self.whole_numbers))
     }
 
     /// All keys that have a value, in ascending order.

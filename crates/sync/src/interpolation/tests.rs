@@ -63,7 +63,7 @@ fn map(pairs: &[(&str, Value)]) -> Value {
 }
 
 fn half(a: impl Into<Value>, b: impl Into<Value>, hints: &Hints) -> String {
-    interpolate(&a.into(), &b.into(), 0.5, hints).to_string()
+    interpolate(&a.into(), &b.into(), 0.5, hints, WholeNumbers::StayWhole).to_string()
 }
 
 #[test]
@@ -73,6 +73,10 @@ fn each_kind_moves_in_its_way() {
     assert_eq!(half(1, 4, &none), "3");
     assert_eq!(half(1, 4, &none.snap("").unwrap()), "1");
     assert_eq!(half(1, 2.0, &none), "1.5");
+    let real =
+        |hints: &Hints| interpolate(&1.into(), &4.into(), 0.5, hints, WholeNumbers::MoveAsReals).to_string();
+    assert_eq!(real(&none), "2.5", "with one kind of number a whole one is nothing special");
+    assert_eq!(real(&none.snap("").unwrap()), "1");
     assert_eq!(half("a", "b", &none), r#""a""#);
     assert_eq!(half(true, 1.0, &none), "true");
     let list = |items: &[f64]| Value::List(items.iter().map(|item| Value::Float(*item)).collect());
@@ -80,8 +84,8 @@ fn each_kind_moves_in_its_way() {
     assert_eq!(half(list(&[0.0]), list(&[1.0, 2.0]), &none), "[0.0]");
     let (a, b) = (map(&[("x", 0.0.into()), ("y", 1.0.into())]), map(&[("x", 1.0.into()), ("z", 2.0.into())]));
     assert_eq!(half(a.clone(), b.clone(), &none), r#"{"x":0.5,"y":1.0}"#);
-    assert_eq!(interpolate(&a, &b, 1.0, &none), b);
-    assert_eq!(interpolate(&a, &b, f64::NAN, &none), a);
+    assert_eq!(interpolate(&a, &b, 1.0, &none, WholeNumbers::StayWhole), b);
+    assert_eq!(interpolate(&a, &b, f64::NAN, &none, WholeNumbers::StayWhole), a);
 }
 
 #[test]
@@ -279,17 +283,17 @@ fn floats() -> impl Strategy<Value = f64> {
 proptest! {
     #[test]
     fn a_result_lies_between_its_ends(a in floats(), b in floats(), c: i64, d: i64, t in -0.5..1.5) {
-        let Value::Float(between) = interpolate(&a.into(), &b.into(), t, &Hints::none()) else { panic!() };
+        let Value::Float(between) = interpolate(&a.into(), &b.into(), t, &Hints::none(), WholeNumbers::StayWhole) else { panic!() };
         prop_assert!(a.min(b) <= between && between <= a.max(b));
         let linear = Hints::none().with("", Interp::Linear).unwrap();
-        let Value::Int(between) = interpolate(&c.into(), &d.into(), t, &linear) else { panic!() };
+        let Value::Int(between) = interpolate(&c.into(), &d.into(), t, &linear, WholeNumbers::StayWhole) else { panic!() };
         prop_assert!(c.min(d) <= between && between <= c.max(d));
     }
 
     #[test]
     fn an_angle_takes_the_shorter_way(a in -720.0..720.0, b in -720.0..720.0, t in 0.0..0.999) {
         let hints = Hints::none().with("", Interp::Angle { period: 360.0 }).unwrap();
-        let Value::Float(between) = interpolate(&Value::Float(a), &Value::Float(b), t, &hints) else { panic!() };
+        let Value::Float(between) = interpolate(&Value::Float(a), &Value::Float(b), t, &hints, WholeNumbers::StayWhole) else { panic!() };
         let apart = |a: f64, b: f64| { let d = (b - a).rem_euclid(360.0); d.min(360.0 - d) };
         prop_assert!((apart(a, between) - apart(a, b) * t).abs() < 1e-6);
         prop_assert!((apart(between, b) - apart(a, b) * (1.0 - t)).abs() < 1e-6);

@@ -1,6 +1,6 @@
 //! The last samples of one key.
 
-use super::interpolate;
+use super::{WholeNumbers, interpolate};
 use crate::keyed::Hints;
 use crate::limits::{HISTORY_DEPTH_MAX, STILL_AFTER};
 use crate::value::Value;
@@ -64,14 +64,14 @@ impl Track {
         self.samples.len()
     }
 
-    pub(super) fn value_at(&self, at: Instant) -> Cow<'_, Value> {
+    pub(super) fn value_at(&self, at: Instant, whole_numbers: WholeNumbers) -> Cow<'_, Value> {
         let next = self.samples.partition_point(|sample| sample.at <= at);
         let before = next.checked_sub(1).and_then(|index| self.samples.get(index));
         match (before, self.samples.get(next)) {
             (Some(from), Some(to)) if !to.cut => {
                 let (done, whole) = (at.saturating_since(from.at), to.at.saturating_since(from.at));
                 let t = done.as_secs_f64() / whole.as_secs_f64();
-                Cow::Owned(interpolate(&from.value, &to.value, t, &self.hints))
+                Cow::Owned(interpolate(&from.value, &to.value, t, &self.hints, whole_numbers))
             }
             (Some(only), _) | (None, Some(only)) => Cow::Borrowed(&only.value),
             (None, None) => Cow::Owned(Value::Null),

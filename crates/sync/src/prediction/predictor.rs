@@ -5,7 +5,7 @@ use super::track::{Track, place};
 use crate::interpolation::Sample;
 use crate::limits::{PREDICTED_TICKS, REPLAY_TICKS_MAX};
 use crate::replicator::motion::Motion;
-use crate::schema::{Component, ComponentId, NOT_OF_GAME, Replicated, RowReader, Schema};
+use crate::schema::{Component, ComponentId, NOT_OF_GAME, Replicated, RowReader, RowWriter, Schema};
 use crate::world::{Applied, Row, World, WorldError};
 use parlor_proto::{EntityId, MemberId, Tick};
 use std::collections::BTreeMap;
@@ -271,10 +271,14 @@ impl Predictor {
 
     /// As [`row`](Self::row), as a Rust type.
     pub fn get<C: Replicated>(&self, entity: EntityId) -> Option<Option<C>> {
-        let id = self.schema.find(C::NAME)?;
-        let kind = &self.schema.components()[id.index()];
-        let row = self.row(entity, id)?;
-        Some(row.map(|(lanes, blobs)| C::read(&RowReader::new(kind, lanes, blobs))))
+        Some(self.read(entity, self.schema.find(C::NAME)?)?.map(|row| C::read(&row)))
+    }
+
+    /// As [`row`](Self::row), to be read field by field.
+    pub fn read(&self, entity: EntityId, component: ComponentId) -> Option<Option<RowReader<'_>>> {
+        let kind = self.schema.get(component)?;
+        let row = self.row(entity, component)?;
+        Some(row.map(|(lanes, blobs)| RowReader::new(kind, lanes, blobs)))
     }
 
     /// Sets a component, quantized as on the authority. Returns whether that changed anything; `None` if it
@@ -283,10 +287,23 @@ impl Predictor {
     /// # Errors
     /// [`WorldError::Row`] for a value that is NaN, infinite or too long. Nothing is changed then.
     pub fn insert<C: Replicated>(&mut self, entity: EntityId, value: &C) -> Option<Result<bool, WorldError>> {
-        let id = self.schema.find(C::NAME)?;
+        self.write_with(entity, self.schema.find(C::NAME)?, |row| value.write(row))
+    }
+
+    /// As [`insert`](Self::insert), without a Rust type: fields that `write` does not set keep their values.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn write_with(
+        &mut self,
+        entity: EntityId,
+        component: ComponentId,
+        write: impl FnOnce(&mut RowWriter<'_>),
+    ) -> Option<Result<bool, WorldError>> {
         let schema = Arc::clone(&self.schema);
-        let track = self.track_mut(entity, id)?;
-        Some(track.write(&schema.components()[id.index()], value).map_err(WorldError::Row))
+        let kind = schema.get(component)?;
+        let track = self.track_mut(entity, component)?;
+        Some(track.write(kind, write).map_err(WorldError::Row))
     }
 
     /// Removes a component. Returns whether it existed; `None` if it is not predicted.
@@ -298,14 +315,23 @@ impl Predictor {
     /// of a correction's displacement. `None` as for [`row`](Self::row).
     pub fn show<C: Replicated>(&mut self, entity: EntityId, frame: Frame) -> Option<Option<C>> {
         let id = self.schema.find(C::NAME)?;
+        Some(self.show_row(entity, id, frame)?.map(|row| C::read(&row)))
+    }
+
+    /// As [`show`](Self::show), without a Rust type.
+    pub fn show_row(
+        &mut self,
+        entity: EntityId,
+        component: ComponentId,
+        frame: Frame,
+    ) -> Option<Option<RowReader<'_>>> {
         let newest = self.newest;
         let own = self.entities.get(&entity.slot).filter(|own| own.entity == entity)?;
-        let track = own.tracks.iter().find(|track| track.id == id)?;
-        let kind = &self.schema.components()[id.index()];
-        let motion = self.motions[id.index()].as_ref()?;
+        let track = own.tracks.iter().find(|track| track.id == component)?;
+        let (kind, motion) = shape(&self.schema, &self.motions, component)?;
         let Some(rows) = own.rows_around(track, newest) else { return Some(None) };
         track.eye.show((kind, motion), rows, frame, self.smoothing.fade, &mut self.sample);
-        Some(Some(self.sample.read(kind)))
+        Some(Some(self.sample.row(kind)))
     }
 
     /// Records what is shown in a frame, before a rollback.

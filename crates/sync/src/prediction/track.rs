@@ -2,7 +2,7 @@
 
 use super::shown::Eye;
 use crate::limits::PREDICTED_TICKS;
-use crate::schema::{Component, ComponentId, Replicated, RowError, RowWriter};
+use crate::schema::{Component, ComponentId, RowError, RowWriter};
 use crate::world::Row;
 use bytes::Bytes;
 use parlor_proto::Tick;
@@ -64,14 +64,18 @@ impl Track {
         }
     }
 
-    /// Sets the current row to a quantized value. Leaves it unless that is a [change](Component::is_change),
+    /// Sets fields of the current row, quantized. Leaves it unless that is a [change](Component::is_change),
     /// as a world does. Returns whether it was one.
-    pub(super) fn write<C: Replicated>(&mut self, kind: &Component, value: &C) -> Result<bool, RowError> {
+    pub(super) fn write(
+        &mut self,
+        kind: &Component,
+        write: impl FnOnce(&mut RowWriter<'_>),
+    ) -> Result<bool, RowError> {
         let (lanes, blobs) = &mut self.draft;
         lanes.copy_from_slice(&self.lanes);
         blobs.clone_from_slice(&self.blobs);
         let mut row = RowWriter::new(kind, lanes, blobs);
-        value.write(&mut row);
+        write(&mut row);
         row.finish()?;
         if self.is_there && !kind.is_change(&self.lanes, lanes) && self.blobs == *blobs {
             return Ok(false);

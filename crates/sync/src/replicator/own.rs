@@ -86,8 +86,12 @@ impl Own {
 
     /// Returns the last state set, as quantized; `None` before the first.
     pub fn get<C: Replicated>(&self) -> Option<C> {
-        let row = RowReader::new(self.template.form().component(), &self.lanes, &self.blobs);
-        self.is_set.then(|| C::read(&row))
+        self.row().map(|row| C::read(&row))
+    }
+
+    /// As [`get`](Self::get), without a Rust type. The game's fields come first.
+    pub fn row(&self) -> Option<RowReader<'_>> {
+        self.is_set.then(|| RowReader::new(self.template.form().component(), &self.lanes, &self.blobs))
     }
 
     /// Marks the next state as a teleport: others show it there at once, without interpolation.

@@ -32,6 +32,7 @@ pub use de::from_value;
 pub use error::{DecodeError, ValueError, ValueErrorKind};
 pub use map::Map;
 pub use ser::to_value;
+pub use wire::WRAPPED_DEPTH;
 
 use bytes::Bytes;
 use core::fmt;

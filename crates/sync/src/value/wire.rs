@@ -39,6 +39,9 @@ const LIST_LONG: u8 = 0xcb;
 const MAP_LONG: u8 = 0xcc;
 const INT_NEGATIVE: u8 = 0xe0;
 
+/// Levels of lists and maps that [`Value::encode_wrapped`] allows around values of the wire.
+pub const WRAPPED_DEPTH: usize = 8;
+
 const SHORT_ITEMS_MAX: usize = 0x0f;
 const SHORT_TEXT_BYTES_MAX: usize = 0x1f;
 const SHORT_INT_MIN: i64 = -32;
@@ -51,9 +54,33 @@ impl Value {
     /// [`ValueErrorKind::NotFinite`], [`ValueErrorKind::TooDeep`] or [`ValueErrorKind::TooLarge`], with the
     /// path of the cause.
     pub fn encode(&self, bytes_max: usize) -> Result<Bytes, ValueError> {
-        let mut encoder = Encoder { out: Vec::new(), bytes_max };
+        let mut encoder = Encoder { out: Vec::new(), bytes_max, wrapped: 0 };
         encoder.value(self, 0)?;
         Ok(encoder.out.into())
+    }
+
+    /// Appends the encoding to `out`, for a reader in this process: a description may have values of other members
+    /// in it, so [`WRAPPED_DEPTH`] more levels than on the wire are allowed, and any size.
+    ///
+    /// # Errors
+    /// [`ValueErrorKind::NotFinite`] or [`ValueErrorKind::TooDeep`], with the path of the cause.
+    pub fn encode_wrapped(&self, out: &mut Vec<u8>) -> Result<(), ValueError> {
+        let taken = core::mem::take(out);
+        let mut encoder = Encoder { out: taken, bytes_max: usize::MAX, wrapped: WRAPPED_DEPTH };
+        let encoded = encoder.value(self, 0);
+        *out = encoder.out;
+        encoded
+    }
+
+    /// Decodes the value at the begin of `bytes` and removes it from them, for values that follow one another.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode). What remains of `bytes` is undefined then.
+    pub fn decode_next(bytes: &mut Bytes) -> Result<Value, DecodeError> {
+        let mut decoder = Decoder { reader: Reader::new(core::mem::take(bytes)) };
+        let value = decoder.value(0)?;
+        *bytes = decoder.reader.rest();
+        Ok(value)
     }
 
     /// Decodes a value from all of `bytes`. The result copies what it needs, so that a small value does not
@@ -73,6 +100,8 @@ impl Value {
 struct Encoder {
     out: Vec<u8>,
     bytes_max: usize,
+    /// Levels that do not count.
+    wrapped: usize,
 }
 
 impl Encoder {
@@ -93,14 +122,14 @@ impl Encoder {
                 self.bytes(bytes)?;
             }
             Value::List(items) => {
-                let depth = deeper(depth).ok_or(ValueErrorKind::TooDeep)?;
+                let depth = self.deeper(depth)?;
                 self.length(LIST, SHORT_ITEMS_MAX, LIST_LONG, items.len());
                 for (index, item) in items.iter().enumerate() {
                     self.value(item, depth).map_err(|error| error.in_item(index))?;
                 }
             }
             Value::Map(map) => {
-                let depth = deeper(depth).ok_or(ValueErrorKind::TooDeep)?;
+                let depth = self.deeper(depth)?;
                 self.length(MAP, SHORT_ITEMS_MAX, MAP_LONG, map.len());
                 for (name, value) in map.iter() {
                     self.out.put_varint(name.len() as u64);
@@ -110,6 +139,12 @@ impl Encoder {
             }
         }
         self.room_for(0)
+    }
+
+    fn deeper(&self, depth: usize) -> Result<usize, ValueError> {
+        let counted = depth.checked_sub(self.wrapped);
+        let is_allowed = counted.is_none_or(|counted| deeper(counted).is_some());
+        if is_allowed { Ok(depth + 1) } else { Err(ValueErrorKind::TooDeep.into()) }
     }
 
     fn int(&mut self, value: i64) {

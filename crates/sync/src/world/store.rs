@@ -246,9 +246,22 @@ impl World {
     /// NaN, infinite or too long; [`WorldError::TooManyLanes`], [`WorldError::TooManyBytes`] and
     /// [`WorldError::TooMuchHistory`]. Nothing is changed then.
     pub fn insert<C: Replicated>(&mut self, entity: EntityId, value: &C) -> Result<bool, WorldError> {
-        let id = self.registered::<C>()?;
+        self.write_with(entity, self.registered::<C>()?, |row| value.write(row))
+    }
+
+    /// As [`insert`](Self::insert), without a Rust type: `write` sets the fields. Those that it does not set keep
+    /// their values; 0 and empty in a component that the entity did not have.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), and [`WorldError::NoSuchComponent`]. Nothing is changed then.
+    pub fn write_with(
+        &mut self,
+        entity: EntityId,
+        component: ComponentId,
+        write: impl FnOnce(&mut RowWriter<'_>),
+    ) -> Result<bool, WorldError> {
         let (mut lanes, mut blobs) = core::mem::take(&mut self.scratch);
-        let written = self.write_value(entity, id, value, &mut lanes, &mut blobs);
+        let written = self.write_fields(entity, component, write, &mut lanes, &mut blobs);
         self.scratch = (lanes, blobs);
         written
     }
@@ -258,11 +271,17 @@ impl World {
     /// # Errors
     /// [`WorldError::NoSuchEntity`], [`WorldError::NotRegistered`].
     pub fn get<C: Replicated>(&self, entity: EntityId) -> Result<Option<C>, WorldError> {
-        let id = self.registered::<C>()?;
-        let row = self.read_row(entity, id)?;
-        Ok(row.map(|(lanes, blobs)| {
-            C::read(&RowReader::new(&self.schema.components()[id.index()], lanes, blobs))
-        }))
+        Ok(self.row(entity, self.registered::<C>()?)?.map(|row| C::read(&row)))
+    }
+
+    /// As [`get`](Self::get), without a Rust type.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchEntity`], [`WorldError::NoSuchComponent`].
+    pub fn row(&self, entity: EntityId, component: ComponentId) -> Result<Option<RowReader<'_>>, WorldError> {
+        let kind = self.schema.get(component).ok_or(WorldError::NoSuchComponent { component })?;
+        let row = self.read_row(entity, component)?;
+        Ok(row.map(|(lanes, blobs)| RowReader::new(kind, lanes, blobs)))
     }
 
     /// Removes a component from an entity. Returns whether it had one.
@@ -432,16 +451,16 @@ impl World {
             .ok_or(WorldError::NoSuchEntity { entity })
     }
 
-    fn write_value<C: Replicated>(
+    fn write_fields(
         &mut self,
         entity: EntityId,
         id: ComponentId,
-        value: &C,
+        write: impl FnOnce(&mut RowWriter<'_>),
         lanes: &mut Vec<i32>,
         blobs: &mut Vec<Bytes>,
     ) -> Result<bool, WorldError> {
         let schema = Arc::clone(&self.schema);
-        let kind = &schema.components()[id.index()];
+        let kind = schema.get(id).ok_or(WorldError::NoSuchComponent { component: id })?;
         lanes.clear();
         blobs.clear();
         // Unchanged texts and values are not copied.
@@ -451,7 +470,7 @@ impl World {
         lanes.resize(kind.lanes(), 0);
         blobs.resize(kind.blobs(), Bytes::new());
         let mut row = RowWriter::new(kind, lanes, blobs);
-        value.write(&mut row);
+        write(&mut row);
         row.finish()?;
         self.set_row(entity, id, kind, Form { lanes, blobs })
     }

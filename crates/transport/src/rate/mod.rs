@@ -35,7 +35,6 @@
 
 mod delay;
 mod loss;
-pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 

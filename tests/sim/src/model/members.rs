@@ -9,7 +9,7 @@ use parlor_hub::{HubEvent, RoomSummary};
 use parlor_proto::session::Rejection;
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::Refusal;
-use parlor_proto::{CloseReason, MemberId, RoomCode, RoomId};
+use parlor_proto::{CloseReason, MemberId, RoomCode, RoomId, limits};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Trouble of a client that explains an end that no game asked for.
@@ -205,9 +205,11 @@ impl Model {
         ensure(member.0 as usize == room.seated.len(), || {
             format!("{who} is {member} of {index}, the {}th to come", room.seated.len())
         })?;
-        ensure(others.len() < usize::from(room.max_players), || {
-            format!("{who} joins {index}, which is full")
-        })?;
+        let seats = if options.spectate { limits::SPECTATORS_DEFAULT } else { room.max_players };
+        let spectate = options.spectate;
+        let alike = others.iter().filter(|(_, other)| self.peers[other].options.spectate == spectate).count();
+        ensure(alike < usize::from(seats), || format!("{who} joins {index}, which is full"))?;
+        let room = self.room_mut(index);
         match &options.intent {
             Wish::Host { .. } => room.secret = options.secret.clone(),
             Wish::Join { code: wanted } => ensure(*wanted == code && room.lets_in(&options), || {
@@ -233,6 +235,7 @@ impl Model {
         ensure(peer.seat.is_none() && peer.options.name == name, || format!("{who} has a seat as {name:?}"))?;
         (peer.seat, peer.owed) = (Some((index, member)), owed.into());
         self.counts.seats += 1;
+        self.counts.spectators += u64::from(options.spectate);
         Ok(())
     }
 
@@ -303,8 +306,12 @@ impl Model {
             (Rejection::Refused(Refusal::NoSuchRoom), Wish::Join { .. }) => {
                 room.is_none_or(|room| !room.lets_in(&options))
             }
-            (Rejection::Refused(Refusal::RoomFull { max }), Wish::Join { .. }) => {
-                room.is_some_and(|room| room.members.len() == usize::from(*max) && *max == room.max_players)
+            (Rejection::Refused(Refusal::RoomFull { max }), Wish::Join { .. }) if !options.spectate => {
+                room.is_some_and(|room| self.seated(room, false) == *max && *max == room.max_players)
+            }
+            (Rejection::Refused(Refusal::SpectatorsFull { max }), Wish::Join { .. }) if options.spectate => {
+                let is_full = |room| self.seated(room, true) == limits::SPECTATORS_DEFAULT;
+                *max == limits::SPECTATORS_DEFAULT && room.is_some_and(is_full)
             }
             (Rejection::Refused(Refusal::CodeTaken), Wish::Host { .. }) => room.is_some(),
             _ => false,
@@ -318,7 +325,31 @@ impl Model {
 
 /// Events of games.
 impl Model {
+    /// The members of a room that play, or those that watch.
+    fn seated(&self, room: &Room, spectate: bool) -> u16 {
+        let alike = room.members.values().filter(|who| self.peers[who].options.spectate == spectate);
+        u16::try_from(alike.count()).expect("a room is small")
+    }
+
+    /// Checks that a game is told of a spectator as of one, and of a player as of one.
+    fn told_of(&self, who: PeerId, event: &Event) -> Verdict {
+        let (member, is_of_spectator, says_so) = match event {
+            Event::PlayerJoined(player) => (player.id, false, player.is_spectator),
+            Event::SpectatorJoined(player) => (player.id, true, player.is_spectator),
+            Event::PlayerLeft { id, .. } => (*id, false, false),
+            Event::SpectatorLeft { id, .. } => (*id, true, true),
+            _ => return Ok(()),
+        };
+        let room = self.seat(who).map(|(index, _)| self.room(index));
+        let seated = room.and_then(|room| room.seated.get(member.0 as usize));
+        let is_one = seated.is_some_and(|other| self.peers[other].options.spectate);
+        ensure(is_one == is_of_spectator && says_so == is_one, || {
+            format!("{who} is told wrongly of {member}: {event:?}")
+        })
+    }
+
     pub(super) fn told_in_order(&mut self, who: PeerId, event: &Event) -> Verdict {
+        self.told_of(who, event)?;
         let code = self.seat(who).map(|(room, _)| self.room(room).code);
         let peer = self.peer_mut(who)?;
         ensure(peer.closed.is_none(), || format!("{who} is told after the end: {event:?}"))?;
@@ -329,14 +360,14 @@ impl Model {
         let may_come_first = matches!(event, Event::Closed(_));
         ensure(peer.is_open || may_come_first, || format!("{who} is told before its room opens: {event:?}"))?;
         match event {
-            Event::PlayerJoined(player) => {
+            Event::PlayerJoined(player) | Event::SpectatorJoined(player) => {
                 let is_me = peer.seat.is_some_and(|(_, me)| me == player.id);
                 ensure(player.is_me == is_me && player.is_host == (player.id == MemberId(0)), || {
                     format!("{who} is told wrongly who {} is: {player:?}", player.id)
                 })?;
                 peer.hear(who, News::Joined(player.id, player.name.clone()))
             }
-            Event::PlayerLeft { id, name, reason } => {
+            Event::PlayerLeft { id, name, reason } | Event::SpectatorLeft { id, name, reason } => {
                 peer.hear(who, News::Left(*id, name.clone(), reason.clone()))
             }
             Event::Closed(reason) => {
@@ -413,7 +444,8 @@ impl Model {
 
     /// Whether a client wants direct paths to the host or, as host, to its members.
     pub(super) fn wants_paths(&self, who: PeerId) -> bool {
-        self.peers[&who].options.paths != PathMode::Relay
+        let options = &self.peers[&who].options;
+        options.paths != PathMode::Relay && !options.spectate
     }
 
     pub(super) fn owes(&self, who: PeerId) -> Option<&News> {

@@ -83,6 +83,8 @@ pub struct Counts {
     pub rooms: u64,
     /// Seats taken.
     pub seats: u64,
+    /// Of these, spectators' seats.
+    pub spectators: u64,
     /// Seats given up, for any reason.
     pub leaves: u64,
     /// Of these, kicks.
@@ -124,6 +126,7 @@ impl Counts {
             rooms: self.rooms + other.rooms,
             seats: self.seats + other.seats,
             leaves: self.leaves + other.leaves,
+            spectators: self.spectators + other.spectators,
             kicks: self.kicks + other.kicks,
             silences: self.silences + other.silences,
             resumed: self.resumed + other.resumed,
@@ -163,7 +166,7 @@ impl Model {
         match event {
             Event::Message(_) | Event::Raw { .. } => self.message_came(who, event),
             Event::PlayerData { id, key, value } => self.data_came(who, *id, key, value.as_ref()),
-            Event::PlayerJoined(player) => {
+            Event::PlayerJoined(player) | Event::SpectatorJoined(player) => {
                 player.all_data().try_for_each(|(key, value)| self.data_was_set(who, player.id, key, value))
             }
             Event::State(update) => self.update_came(who, update),

@@ -373,7 +373,9 @@ impl Model {
             ensure(is_alive(who), || format!("{who} died and its hub never noticed"))?;
             let owed = self.owes(who);
             ensure(owed.is_none(), || format!("{who} was never told {owed:?}"))?;
-            let players: Vec<MemberId> = room(who).players().iter().map(|player| player.id).collect();
+            let all = room(who).players().iter().chain(room(who).spectators());
+            let mut players: Vec<MemberId> = all.map(|player| player.id).collect();
+            players.sort_unstable();
             let members = self.members_of(who);
             ensure(players == members, || format!("{who} sees {players:?}, where {members:?} are"))?;
             self.holds_the_newest(who, room(who))?;

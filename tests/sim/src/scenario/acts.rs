@@ -133,7 +133,8 @@ impl World {
             1 => (code, Some("simsalabim".to_owned())),
             _ => (code, secret),
         };
-        let options = self.options(Options { secret, ..Options::join(APP, code) });
+        let spectate = self.rng.per_mille(100);
+        let options = self.options(Options { secret, spectate, ..Options::join(APP, code) });
         self.enter(options);
         Ok(())
     }
@@ -189,7 +190,8 @@ impl World {
             let message = SentMessage { channel, to: self.to(), stamp: self.rng.per_mille(stamps), bytes };
             self.act(peer, |room, model, now| {
                 let content = content(model.next_serial(), message.bytes);
-                let known: Vec<MemberId> = room.players().iter().map(|player| player.id).collect();
+                let known = room.players().iter().chain(room.spectators());
+                let known: Vec<MemberId> = known.map(|player| player.id).collect();
                 let (to, stamp) = (message.to.clone(), message.stamp);
                 let sent = match message.channel {
                     Channel::Typed(lane) => room.send(lane, to, KIND, &Value::Bytes(content), stamp, now),
@@ -197,7 +199,7 @@ impl World {
                 };
                 match sent {
                     Ok(()) => model.sends(peer, message, known),
-                    Err(error) if is_usual(&error) => Ok(()),
+                    Err(error) if is_usual(room, &error) => Ok(()),
                     Err(error) => Err(refused(peer, "send", &error)),
                 }
             })?;
@@ -226,7 +228,7 @@ impl World {
             match room.set_player_data(whom, key, Some(&value).filter(|_| !is_gone)) {
                 Ok(()) if is_gone => Ok(()),
                 Ok(()) => model.sets_data(peer, whom, key),
-                Err(error) if is_usual(&error) => Ok(()),
+                Err(error) if is_usual(room, &error) => Ok(()),
                 Err(error) => Err(refused(peer, "set player data", &error)),
             }
         })
@@ -242,7 +244,7 @@ impl World {
         let reason = self.rng.pick(&["", "team killing"]);
         self.act(host, |room, model, _| match room.kick(whom, reason) {
             Ok(()) => model.kicks(host, whom, reason),
-            Err(error) if is_usual(&error) => Ok(()),
+            Err(error) if is_usual(room, &error) => Ok(()),
             Err(error) => Err(refused(host, "kick", &error)),
         })
     }

@@ -15,7 +15,7 @@ use crate::model::{Counts, Divergence, Model, Verdict};
 use crate::peer::PeerId;
 use crate::sim::Sim;
 use acts::Client;
-use parlor_client_core::{RoomError, TransportPath};
+use parlor_client_core::{RoomCore, RoomError, TransportPath};
 use parlor_impair::Rng;
 use parlor_proto::{ApiMisuse, Instant, LinkKind, MemberId, RoomCode, limits};
 use std::cell::RefCell;
@@ -232,11 +232,14 @@ fn object(objection: &Objection, verdict: Verdict) {
     }
 }
 
-/// Whether a correct game may get this error: its connection is slow, a member has just left, or the session
-/// is over and the game has not read that yet.
-fn is_usual(error: &RoomError) -> bool {
-    let is_over = |misuse: &ApiMisuse| matches!(misuse, ApiMisuse::NoSuchPlayer(_) | ApiMisuse::Closed(_));
-    matches!(error, RoomError::Full) || matches!(error, RoomError::Misuse(misuse) if is_over(misuse))
+/// Whether a correct game may get this error: its connection is slow, a member has just left, the session is over
+/// and the game has not read that yet, or it watches only.
+fn is_usual(room: &RoomCore, error: &RoomError) -> bool {
+    match error {
+        RoomError::Full | RoomError::Misuse(ApiMisuse::NoSuchPlayer(_) | ApiMisuse::Closed(_)) => true,
+        RoomError::Misuse(ApiMisuse::Spectator { .. }) => room.is_spectator(),
+        _ => false,
+    }
 }
 
 /// The divergence for an error that the model does not expect.

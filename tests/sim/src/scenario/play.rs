@@ -88,7 +88,7 @@ impl Player {
         let tick = room.tick_number().unwrap_or_default();
         match room.send_input(&input) {
             Ok(()) => model.puts_in(self.peer, tick),
-            Err(error) if is_usual(&error) => Ok(()),
+            Err(error) if is_usual(room, &error) => Ok(()),
             Err(error) => Err(refused(self.peer, "send an input", &error)),
         }
     }

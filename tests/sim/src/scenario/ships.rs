@@ -89,7 +89,7 @@ pub(super) fn count(
         }
         // Too many wait for the host.
         Err(RoomError::Misuse(parlor_proto::ApiMisuse::Bounds(_))) => Ok(()),
-        Err(error) if is_usual(&error) => Ok(()),
+        Err(error) if is_usual(room, &error) => Ok(()),
         Err(error) => Err(refused(guest, "act", &error)),
     }
 }

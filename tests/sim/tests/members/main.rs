@@ -7,5 +7,6 @@ mod presence;
 mod refusals;
 mod resume;
 mod shutdown;
+mod spectators;
 mod stalls;
 mod truthful;

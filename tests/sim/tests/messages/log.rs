@@ -43,6 +43,7 @@ fn setup(rng: &mut Rng) -> Setup {
         channels: ChannelTable::default(),
         opened: Instant::from_micros(rng.below(1 << 40)),
         state_bytes_per_second: 192 * 1024,
+        spectators: rng.pick(&[0, 3]),
     }
 }
 
@@ -87,11 +88,16 @@ fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
     let member =
         MemberId(u32::try_from(rng.below(u64::from(room.next_member().0) + 1)).expect("it is small"));
     match rng.below(20) {
-        0 | 1 if room.has_seat() => Input::Join {
+        0 | 1 if room.has_seat(false) => Input::Join {
             name: format!("player {}", rng.below(100)),
             user: rng.per_mille(500).then(|| format!("user {}", rng.below(100))),
             link: rng.pick(&[LinkKind::Quic, LinkKind::WebSocket, LinkKind::Memory]),
+            spectates: false,
         },
+        // Half of the rooms take spectators.
+        19 if room.has_seat(true) && rng.per_mille(500) => {
+            Input::Join { name: "watcher".into(), user: None, link: LinkKind::Quic, spectates: true }
+        }
         2 if member != MemberId(0) => Input::Leave {
             member,
             reason: rng.pick(&[
@@ -103,7 +109,7 @@ fn input(rng: &mut Rng, room: &Room, author: &mut Author) -> Input {
         },
         2 if rng.per_mille(500) => Input::Forget { member },
         8 if member != MemberId(0) => Input::Lost { member, reason: LeaveReason::ConnectionLost },
-        9 if room.has_free_seat() => Input::Returned {
+        9 if room.has_free_seat(false) => Input::Returned {
             member,
             name: format!("player {}", rng.below(100)),
             user: None,
@@ -140,7 +146,7 @@ fn run(seed: u64, count: usize) -> Run {
     let mut author = Author::new();
     for index in 0..count {
         let input = match index {
-            0 => Input::Join { name: "host".into(), user: None, link: LinkKind::Quic },
+            0 => Input::Join { name: "host".into(), user: None, link: LinkKind::Quic, spectates: false },
             _ if index + 1 == count => Input::End { reason: CloseReason::ServerShutdown },
             _ => input(&mut rng, &room, &mut author),
         };

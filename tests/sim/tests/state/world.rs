@@ -42,10 +42,11 @@ fn a_seed_gives_the_same_world_again_and_another_seed_another() {
 /// The seeds are the same in every run, so that this checks the generator and does not depend on luck.
 #[test]
 fn worlds_have_everything_in_them() {
-    let all = (0..24).map(|seed| scenario::run(seed).counts).fold(Counts::default(), Counts::and);
+    let all = (0..32).map(|seed| scenario::run(seed).counts).fold(Counts::default(), Counts::and);
     for (what, count, least) in [
         ("rooms", all.rooms, 30),
         ("seats", all.seats, 100),
+        ("seats of spectators", all.spectators, 10),
         ("seats given up", all.leaves, 20),
         ("kicks", all.kicks, 1),
         ("members that fell silent", all.silences, 1),

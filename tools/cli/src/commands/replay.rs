@@ -115,9 +115,10 @@ impl Counts {
 fn transcript(step: &Step, opened: Instant) -> Option<String> {
     let at = step.at.saturating_since(opened).as_secs_f64();
     let line = match &step.input {
-        Input::Join { name, user: None, link } => format!("{name:?} joins over {}", link.as_str()),
-        Input::Join { name, user: Some(user), link } => {
-            format!("{name:?}, user {user:?}, joins over {}", link.as_str())
+        Input::Join { name, user, link, spectates } => {
+            let user = user.as_ref().map(|user| format!(", user {user:?},")).unwrap_or_default();
+            let joins = if *spectates { "joins as a spectator" } else { "joins" };
+            format!("{name:?}{user} {joins} over {}", link.as_str())
         }
         Input::Leave { member, reason } => format!("member {member} {reason}"),
         Input::Lost { member, reason } => format!("member {member} {reason}, and may return"),

@@ -35,6 +35,7 @@ fn setup(schema: &Schema) -> Setup {
         channels: ChannelTable::default(),
         opened: Instant::from_millis(1_000),
         state_bytes_per_second: 1 << 20,
+        spectators: 0,
     }
 }
 
@@ -74,7 +75,7 @@ fn game_sent(config: PublisherConfig) -> (Bytes, Vec<EntityId>) {
     let log = log::head(&setup);
     let mut logged = Logged { now: setup.opened, room: Room::new(setup).unwrap(), log };
     for name in ["ada", "bob"] {
-        logged.tell(Input::Join { name: name.into(), user: None, link: LinkKind::Quic });
+        logged.tell(Input::Join { name: name.into(), user: None, link: LinkKind::Quic, spectates: false });
     }
     let mut world = World::new(schema, TickRate::DEFAULT);
     let mut publisher = Publisher::new(Viewer::Everything, config);

@@ -3,5 +3,9 @@
 /// The client can return after its grace, as the same member. The hub then refuses its resume with
 /// [`GraceOver`](super::ResumeRefusal::GraceOver).
 pub const RETURNS: u64 = 1;
+/// In a hello that joins: the client wants a spectator's seat. In a hello that opens a room: it takes
+/// [`SPECTATORS_DEFAULT`](crate::limits::SPECTATORS_DEFAULT) spectators, and none without it. In a welcome: the member
+/// is a spectator.
+pub const SPECTATES: u64 = 2;
 /// The hub takes [`HandOver`](crate::wire::control::HandOver), and the client the answer to it.
 pub const HANDS_OVER: u64 = 4;

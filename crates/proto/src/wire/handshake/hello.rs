@@ -1,6 +1,6 @@
 //! The hello of the connecting side, and what it can request.
 
-use super::{Resume, read_code, read_tick_rate};
+use super::{Resume, capability, read_code, read_tick_rate};
 use crate::channel::ChannelTable;
 use crate::code::{self, RoomCode};
 use crate::ids::PathId;
@@ -21,7 +21,7 @@ pub struct Hello {
     pub app: String,
     /// The game's environment ("production", "development"); environments never mix. May be empty.
     pub environment: String,
-    /// Capabilities beyond the version, one bit each. None is defined yet; unknown bits are ignored.
+    /// [Capabilities](super::capability) beyond the version, one bit each; unknown bits are ignored.
     pub capabilities: u64,
     /// Its credential.
     pub auth: Auth,
@@ -123,7 +123,15 @@ impl RoomKind {
         }
     }
 
-    /// Maximum members in a room of this kind that allows this many players: a host is one of them.
+    /// Maximum spectators in a room of this kind that allows this many players, if its opener wants `most`.
+    pub const fn spectators_max(self, players_max: u16, most: u16) -> u16 {
+        let left = limits::MEMBERS_MAX_SERVER_RUN.saturating_sub(self.members_max(players_max));
+        let most = if most < limits::SPECTATORS_MAX { most } else { limits::SPECTATORS_MAX };
+        if most < left { most } else { left }
+    }
+
+    /// Maximum members in a room of this kind that allows this many players, without its spectators: a host is one of
+    /// them.
     pub const fn members_max(self, players_max: u16) -> u16 {
         match self {
             RoomKind::PlayerHosted | RoomKind::Match => players_max,
@@ -151,6 +159,16 @@ impl Hello {
             schema: None,
             intent,
         }
+    }
+
+    /// Whether it asks for a spectator's seat.
+    pub const fn spectates(&self) -> bool {
+        self.capabilities & capability::SPECTATES != 0 && matches!(self.intent, Intent::Join { .. })
+    }
+
+    /// Returns how many spectators a room takes that it opens, until its opener says otherwise.
+    pub const fn spectators(&self) -> u16 {
+        if self.capabilities & capability::SPECTATES != 0 { limits::SPECTATORS_DEFAULT } else { 0 }
     }
 
     /// Checks that all fields are within their bounds.

@@ -83,6 +83,11 @@ pub enum Refusal {
         /// What exceeds the quota, and what to do.
         detail: String,
     },
+    /// All seats for spectators are taken.
+    SpectatorsFull {
+        /// The number of these seats; 0 if the room takes no spectators.
+        max: u16,
+    },
     /// The session cannot be resumed.
     Resume {
         /// The reason.
@@ -113,6 +118,7 @@ impl Refusal {
             Refusal::NotKept => "not_kept",
             Refusal::KeepNeedsUser => "keep_needs_user",
             Refusal::KeepQuota { .. } => "keep_quota",
+            Refusal::SpectatorsFull { .. } => "spectators_full",
             Refusal::Resume { .. } => "resume",
             Refusal::Unknown { .. } => "unknown",
         }
@@ -159,6 +165,12 @@ impl fmt::Display for Refusal {
                 "a match is kept only for a player with an account: leave out keep, or come in with an account's ticket or a token",
             ),
             Refusal::KeepQuota { detail } => write!(f, "the server does not keep this match: {detail}"),
+            Refusal::SpectatorsFull { max: 0 } => f.write_str(
+                "the room takes no spectators: join as a player, or let its host open it with seats for spectators",
+            ),
+            Refusal::SpectatorsFull { max } => {
+                write!(f, "all {max} seats for spectators are taken: try again later, or join as a player")
+            }
             Refusal::Resume { why: ResumeRefusal::Gone } => f.write_str(
                 "the server does not have the session any more: it kept the seat for as long as it does, or began anew",
             ),
@@ -245,6 +257,10 @@ impl Refusal {
                 out.put_u8(14);
                 out.put_str(clip(detail, limits::REASON_BYTES_MAX));
             }
+            Refusal::SpectatorsFull { max } => {
+                out.put_u8(15);
+                out.put_u16(*max);
+            }
             Refusal::Unknown { code } => out.put_u8(*code),
         }
     }
@@ -266,6 +282,7 @@ impl Refusal {
             12 => Refusal::NotKept,
             13 => Refusal::KeepNeedsUser,
             14 => Refusal::KeepQuota { detail: body.str_max("detail", limits::REASON_BYTES_MAX)? },
+            15 => Refusal::SpectatorsFull { max: body.u16()? },
             code => {
                 body.rest();
                 Refusal::Unknown { code }

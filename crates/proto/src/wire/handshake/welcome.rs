@@ -1,6 +1,6 @@
 //! The welcome: the answer that admits a peer.
 
-use super::{ResumeToken, RoomKind, read_code, read_tick_rate};
+use super::{ResumeToken, RoomKind, capability, read_code, read_tick_rate};
 use crate::code::RoomCode;
 use crate::ids::{Epoch, MemberId, RoomId, SessionId};
 use crate::limits;
@@ -121,6 +121,11 @@ impl Authority {
 }
 
 impl Welcome {
+    /// Whether the member is a spectator.
+    pub const fn spectates(&self) -> bool {
+        self.capabilities & capability::SPECTATES != 0
+    }
+
     pub(in crate::wire) fn write(&self, out: &mut Vec<u8>) {
         out.put_u16(self.version);
         out.put_u128(self.session.0);

@@ -230,7 +230,7 @@ fn seen(room: &RoomSummary, live: &Live) -> LiveMatch {
     LiveMatch {
         id: room.code.as_str().to_owned(),
         label: room.label.clone(),
-        members: room.members,
+        members: room.players,
         max_members: room.max_players,
         opened_at_ms: live.opened_at_ms(room),
     }

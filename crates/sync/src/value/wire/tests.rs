@@ -130,6 +130,27 @@ fn threat_17_a_million_levels_are_given_up_after_those_that_may_be() {
 }
 
 #[test]
+fn a_description_goes_around_the_deepest_value_and_no_further() {
+    let mut out = b"before it".to_vec();
+    nested(VALUE_DEPTH_MAX + WRAPPED_DEPTH).encode_wrapped(&mut out).unwrap();
+    assert_eq!(out.len(), "before it".len() + VALUE_DEPTH_MAX + WRAPPED_DEPTH + 1);
+    let error = nested(VALUE_DEPTH_MAX + WRAPPED_DEPTH + 1).encode_wrapped(&mut out).unwrap_err();
+    assert_eq!(error.kind(), &ValueErrorKind::TooDeep);
+}
+
+#[test]
+fn values_that_follow_one_another_are_read_one_by_one() {
+    let values = [Value::from("a"), 7.into(), nested(3), Value::Null];
+    let mut bytes = Vec::new();
+    values.iter().for_each(|value| value.encode_wrapped(&mut bytes).unwrap());
+    let mut bytes = Bytes::from(bytes);
+    for value in values {
+        assert_eq!(Value::decode_next(&mut bytes), Ok(value));
+    }
+    assert!(bytes.is_empty() && Value::decode_next(&mut bytes).is_err());
+}
+
+#[test]
 fn threat_17_depth_is_bounded_both_ways() {
     round_trip(&nested(VALUE_DEPTH_MAX));
     let error = nested(VALUE_DEPTH_MAX + 1).encode(BYTES_MAX).unwrap_err();

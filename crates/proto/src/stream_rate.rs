@@ -2,13 +2,13 @@
 //! the path.
 //!
 //! A socket that accepts everything at once shows only that the path carries that much. One that is busy for
-//! [`STANDING`] without accepting everything has a standing queue; what it accepted in that time is what the
+//! 100 ms without accepting everything has a standing queue; what it accepted in that time is what the
 //! path carries. The reported rate is set slightly below that, so that the queue drains. Then it grows to
 //! probe for more: quickly up to what the path has carried before, since a stall is not a narrow path, and
 //! slowly beyond it.
 
+use crate::time::Instant;
 use core::time::Duration;
-use parlor_proto::time::Instant;
 
 /// A queue that lasts this long is standing.
 const STANDING: Duration = Duration::from_millis(100);
@@ -27,7 +27,7 @@ const MOST: u64 = 16 * 1024 * 1024;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StreamRate {
+pub struct StreamRate {
     /// The reported rate.
     rate: Option<u64>,
     /// What the path was seen to carry.
@@ -40,13 +40,13 @@ pub(crate) struct StreamRate {
 
 impl StreamRate {
     /// Bytes per second that the path carries; `None` until there was a queue.
-    pub(crate) fn bytes_per_second(&self) -> Option<u64> {
+    pub fn bytes_per_second(&self) -> Option<u64> {
         self.rate
     }
 
     /// Handles that the socket accepted `bytes` from `began` until `now`; `waits` says whether more was
     /// queued then.
-    pub(crate) fn handle_written(&mut self, began: Instant, now: Instant, bytes: u64, waits: bool) {
+    pub fn handle_written(&mut self, began: Instant, now: Instant, bytes: u64, waits: bool) {
         let (since, before) = self.busy.unwrap_or((began, 0));
         let (span, taken) = (now.saturating_since(since), before + bytes);
         if span >= STANDING {

@@ -1,0 +1,7 @@
+//! Rooms of pages: the module as a page uses it, through its exports, against a hub.
+
+mod hostile;
+mod play;
+mod schemas;
+mod support;
+mod worlds;
