@@ -2,6 +2,7 @@
 
 use parlor_proto::session::SendError;
 use parlor_proto::wire::action::ActionRefusal;
+use parlor_proto::wire::control::HandOverRefusal;
 use parlor_proto::wire::handshake::{RoomKind, Welcome};
 use parlor_proto::{ApiMisuse, CloseReason, EntityId};
 use parlor_sync::keyed::StateError;
@@ -33,6 +34,12 @@ pub enum RoomError {
         entity: EntityId,
         /// The reason.
         why: ActionRefusal,
+    },
+    /// The host keeps its part.
+    #[error("the host's part is not handed over: {why}")]
+    NotHandedOver {
+        /// The reason.
+        why: HandOverRefusal,
     },
     /// The queue of reliable messages is full: the connection is slower than the game sends.
     #[error("too many messages wait to be sent: send less, or on an unreliable lane")]

@@ -3,7 +3,7 @@
 use crate::info::ReasonCode;
 use crate::players::Player;
 use parlor_proto::wire::action::ActionRefusal;
-use parlor_proto::wire::control::LeaveReason;
+use parlor_proto::wire::control::{HandOverRefusal, LeaveReason};
 use parlor_proto::wire::envelope::Sender;
 use parlor_proto::wire::handshake::{Refusal, RetryAfter};
 use parlor_proto::{ChannelId, CloseReason, EntityId, MemberId, RoomCode, Tick};
@@ -85,12 +85,13 @@ pub enum Event {
         /// with another id. If false, its seat was kept, and nothing reliable was lost.
         state_resynced: bool,
     },
-    /// The host is silent or gone, and another player takes the host role. The world stands still until
+    /// The host is silent or gone, or hands its part over, and another player takes the host role. Or the host's
+    /// process began anew, and it is its own successor. The world stands still until
     /// [`HostChanged`](Event::HostChanged), while the game goes on drawing. In a room of keyed state no
     /// player's steps are due meanwhile; [`Options::migration_pause`](crate::Options::migration_pause) sets it.
     /// Prediction and interpolation restart with the new host's state, and a rollback session ends.
     HostMigration {
-        /// The previous host. It may still be in the room, as a guest.
+        /// The previous host. It may still be in the room, as a guest, or be the new one.
         previous: Option<MemberId>,
         /// The new host.
         new: MemberId,
@@ -102,8 +103,13 @@ pub enum Event {
     HostChanged {
         /// The new host.
         host: MemberId,
-        /// The previous host. It may still be in the room, as a guest.
+        /// The previous host. It may still be in the room, as a guest, or be the new one.
         previous: Option<MemberId>,
+    },
+    /// This process stays the host: the server refused the [hand-over](super::RoomCore::hand_over) that it asked for.
+    HandOverRefused {
+        /// Why.
+        why: HandOverRefusal,
     },
     /// Player data changed.
     PlayerData {

@@ -230,7 +230,7 @@ impl Options {
         };
         Hello {
             environment: self.environment.clone(),
-            capabilities: capability::RETURNS | self.spectates(),
+            capabilities: capability::RETURNS | capability::HANDS_OVER | self.spectates(),
             name: self.name.clone(),
             auth: self.token.as_ref().map_or(Auth::Anonymous, |token| Auth::Token(token.clone().into())),
             channels: self.channels.clone(),

@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::inbox::Inbox;
 use bytes::Bytes;
 use parlor_proto::wire::action::RefusedAction;
-use parlor_proto::wire::control::{LeaveReason, MemberInfo, PlayerData, Presence, ToMember};
+use parlor_proto::wire::control::{HandOverRefusal, LeaveReason, MemberInfo, PlayerData, Presence, ToMember};
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{ApiMisuse, CloseReason, LinkKind, MemberId, limits};
 use parlor_sync::value::{Value, ValueError, from_value};
@@ -242,7 +242,8 @@ impl Players {
             ToMember::Authority(_)
             | ToMember::GoesOn { .. }
             | ToMember::Path(_)
-            | ToMember::ActionsDecided(_) => {}
+            | ToMember::ActionsDecided(_)
+            | ToMember::NotHandedOver(_) => {}
         }
         Ok(())
     }
@@ -295,6 +296,21 @@ impl Players {
         let list = if self.get(id).is_some() { &mut self.all } else { &mut self.spectators };
         let at = at(list, id).ok()?;
         Arc::make_mut(list).get_mut(at)
+    }
+
+    /// Why a player cannot become the host, as far as this process knows: a named one, or any but this one.
+    pub(super) fn unfit(&self, named: Option<MemberId>) -> Option<HandOverRefusal> {
+        match named.map(|named| self.get(named)) {
+            Some(None) if named.is_some_and(|named| self.is_other_spectator(named)) => {
+                Some(HandOverRefusal::Spectator)
+            }
+            Some(None) => Some(HandOverRefusal::NoSuchPlayer),
+            Some(Some(player)) if !player.connected => Some(HandOverRefusal::NotReady),
+            None if !self.all.iter().any(|player| !player.is_me && player.connected) => {
+                Some(HandOverRefusal::Nobody)
+            }
+            _ => None,
+        }
     }
 
     /// Sets which player is the host.

@@ -77,6 +77,7 @@ pub use parlor_client_core::{
     TransportPath, TransportStatus, WorldAccess,
 };
 pub use parlor_proto::wire::action::ActionRefusal;
+pub use parlor_proto::wire::control::HandOverRefusal;
 pub use parlor_proto::wire::control::LeaveReason;
 pub use parlor_proto::wire::envelope::{Recipient, Sender};
 pub use parlor_proto::wire::handshake::{Refusal, ResumeRefusal};

@@ -155,6 +155,9 @@ pub const HOST_TIMEOUT_MS_DEFAULT: u32 = 250;
 /// Longest host timeout, in ms.
 pub const HOST_TIMEOUT_MS_MAX: u32 = 10_000;
 
+/// Time between two planned hand-overs of a room: each costs a copy of its world for one member.
+pub const HAND_OVER_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Average bytes a second of a member's messages about its own state, and the burst in bytes. They build on
 /// each other, so a hub cannot drop some: a member that sends more is disconnected.
 pub const OWN_STATE_BYTES_PER_SECOND: usize = 64 * 1024;

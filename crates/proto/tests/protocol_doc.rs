@@ -4,7 +4,8 @@ use bytes::Bytes;
 use parlor_proto::channel::{Codec, Lane};
 use parlor_proto::wire::action::{ActionRefusal, RefusedAction};
 use parlor_proto::wire::control::{
-    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub,
+    ToMember,
 };
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
@@ -228,6 +229,16 @@ fn action_refusals_are_those_of_the_code() {
 }
 
 #[test]
+fn hand_over_refusals_are_those_of_the_code() {
+    let read = |code: u8| match ToMember::decode(Bytes::from(vec![14, code])) {
+        Ok(Some(ToMember::NotHandedOver(why))) => why,
+        other => panic!("{other:?}"),
+    };
+    let why = |why: &HandOverRefusal| why.as_str();
+    compare("| code | why the authority keeps its part | when |", rows(known(read, why)));
+}
+
+#[test]
 fn control_kinds_are_those_of_the_code() {
     let (member, id) = (MemberId(0), MemberId(0));
     let presence = Presence { member, connected: true, slow: false, rtt_ms: None };
@@ -264,6 +275,7 @@ fn control_kinds_are_those_of_the_code() {
         ("actions decided", ToMember::ActionsDecided(Vec::new())),
         ("away", ToMember::Away { member, reason: LeaveReason::TimedOut }),
         ("spectators", ToMember::Spectators(Vec::new())),
+        ("not handed over", ToMember::NotHandedOver(HandOverRefusal::Nobody)),
     ];
     let up = [
         ("set data", ToHub::SetData(data())),
@@ -276,6 +288,7 @@ fn control_kinds_are_those_of_the_code() {
         ("decide actions", ToHub::DecideActions { member, decisions: Vec::new() }),
         ("terms", ToHub::Terms(RoomTerms::default())),
         ("spectators", ToHub::Spectators { most: 0 }),
+        ("hand over", ToHub::HandOver(HandOver { epoch: Epoch(1), to: None })),
     ];
     let down =
         down.map(|(name, message)| ["to a member".into(), message.encode()[0].to_string(), name.into()]);

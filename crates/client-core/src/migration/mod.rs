@@ -3,14 +3,17 @@
 //! A named member becomes an *heir*: it collects the checkpoint from the hub and the inputs for the
 //! authority. It takes no steps; its reads keep the last known state. With the whole checkpoint it becomes
 //! the host. A host that hears that another was named becomes a member without state; its later writes are
-//! discarded.
+//! discarded. A process that is welcomed as the authority of a room that it did not open is its own heir: it has
+//! nothing of the world, and is named next.
 //!
 //! In a room that pauses, no member takes steps from the naming until the new host is heard. The new host makes
 //! up for the steps before the pause, and nobody for those of the pause.
 
 mod deferred_acks;
+mod hand_over;
 
 use deferred_acks::DeferredAcks;
+use hand_over::HandOver;
 
 use crate::error::misbehaved;
 use crate::state::Host;
@@ -36,6 +39,10 @@ pub(crate) struct Migration {
     checkpoint: Option<(Epoch, Box<Replica>)>,
     /// The handover that makes this process the host.
     heir: Option<Handover>,
+    /// Whether this process has the authority's seat, and waits to be named.
+    is_back: bool,
+    /// The host's own wish to hand its part over.
+    hand_over: HandOver,
     /// Messages for the host's game.
     held: Vec<(Held, Instant)>,
     held_bytes: usize,
@@ -65,6 +72,11 @@ impl Migration {
         Migration { pauses, ..Migration::default() }
     }
 
+    /// The migration of a process that has the authority's seat since `at`, but not its world.
+    pub(crate) fn of_own_heir(pauses: bool, at: Instant) -> Self {
+        Migration { is_back: true, awaited_since: Some(at), ..Migration::new(pauses) }
+    }
+
     pub(crate) fn is_under_way(&self) -> bool {
         self.awaited_since.is_some()
     }
@@ -76,7 +88,7 @@ impl Migration {
 
     /// Whether no step is due. An heir takes none in any case: it lacks the world.
     pub(crate) fn holds_steps(&self) -> bool {
-        self.is_heir() || self.pauses && self.is_under_way()
+        self.is_heir() || self.hand_over.is_sealed() || self.pauses && self.is_under_way()
     }
 
     /// Counts the wait for the new authority from `at` on: this process was away and could not hear it.
@@ -105,7 +117,7 @@ impl Migration {
 
     /// Whether this process is named as host but is not the host yet.
     pub(crate) fn is_heir(&self) -> bool {
-        self.heir.is_some()
+        self.heir.is_some() || self.is_back
     }
 
     /// Notes that another authority is named. `heir` is set if it is this process.
@@ -117,6 +129,8 @@ impl Migration {
         at: Instant,
     ) {
         (self.previous, self.new, self.heir) = (previous, Some(new), heir);
+        self.is_back = false;
+        self.hand_over.end();
         self.awaited_since.get_or_insert(at);
     }
 
@@ -216,6 +230,17 @@ impl Migration {
             *epoch == handover.epoch && replica.settled() == handover.tick
         };
         self.checkpoint.take_if(is_whole).map(|(_, replica)| *replica)
+    }
+}
+
+/// A planned hand-over by this process, the host.
+impl Migration {
+    pub(crate) fn hand_over(&self) -> &HandOver {
+        &self.hand_over
+    }
+
+    pub(crate) fn hand_over_mut(&mut self) -> &mut HandOver {
+        &mut self.hand_over
     }
 }
 

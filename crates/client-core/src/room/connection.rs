@@ -195,6 +195,7 @@ impl RoomCore {
         if self.connection.is_hub_gone(now) {
             self.arrive_link(Some(LinkNews::HostGone), now);
         }
+        self.request_hand_over(now);
         self.drain_session(now);
     }
 
@@ -202,7 +203,8 @@ impl RoomCore {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let session = self.connection.session().and_then(Session::poll_timeout);
         let streams = self.joined.iter().flat_map(|joined| {
-            joined.shared.poll_timeout().into_iter().chain(joined.replicas.poll_timeout())
+            let hand_over = joined.migration.hand_over().poll_timeout();
+            joined.shared.poll_timeout().into_iter().chain(joined.replicas.poll_timeout()).chain(hand_over)
         });
         let watchdog = self.connection.watchdog_timeout().filter(|_| !self.status.is_closed());
         session.into_iter().chain(streams).chain(watchdog).min()
@@ -234,8 +236,8 @@ impl RoomCore {
     fn drain_session(&mut self, now: Instant) {
         while let Some(event) = self.connection.session_mut().and_then(Session::poll_event) {
             match event {
-                session::Event::Delivered(delivery_id) => self.fate(delivery_id, true),
-                session::Event::Lost(delivery_id) => self.fate(delivery_id, false),
+                session::Event::Delivered(delivery_id) => self.fate(delivery_id, true, now),
+                session::Event::Lost(delivery_id) => self.fate(delivery_id, false, now),
                 session::Event::Rejected(away) => {
                     let is_last_host = self.is_host() && !self.migrates();
                     match self.connection.rejected(away, is_last_host, now) {
@@ -298,7 +300,7 @@ impl RoomCore {
         news.into_iter().for_each(|news| self.arrive(now, Came::Link(news)));
     }
 
-    fn fate(&mut self, delivery_id: DeliveryId, delivered: bool) {
+    fn fate(&mut self, delivery_id: DeliveryId, delivered: bool, now: Instant) {
         if let Some(joined) = &mut self.joined
             && self.connection.is_session(joined.welcome.session)
         {
@@ -308,6 +310,7 @@ impl RoomCore {
             }
         }
         self.acknowledge_handled();
+        self.request_hand_over(now);
     }
 }
 
@@ -479,7 +482,8 @@ impl RoomCore {
         self.options.spectate = welcome.spectates();
         let schema = self.options.room_schema(&welcome).map_err(|error| misbehaved("the schema", &error))?;
         let (me, rate) = (welcome.member, welcome.tick_rate);
-        let is_host = welcome.authority.member() == Some(me);
+        let is_authority = welcome.authority.member() == Some(me);
+        let is_host = is_authority && self.joined.is_none() && self.options.is_of_host();
         let pauses = self.options.migration_pause.unwrap_or(!schema.has_game_components());
         let mut shared = SharedState::new(is_host, me, schema, rate);
         shared.configure(&self.options);
@@ -497,7 +501,10 @@ impl RoomCore {
             checksums: Checksums::new(self.options.hash_every),
             replicas: Replicas::new(me, template, rate),
             simulation: Simulation::new(&welcome, &self.options, is_host, at),
-            migration: Migration::new(pauses),
+            migration: match is_authority && !is_host {
+                true => Migration::of_own_heir(pauses, at),
+                false => Migration::new(pauses),
+            },
             welcome,
         });
         self.paths.addresses_changed(at);

@@ -1,11 +1,12 @@
 //! The room as a game and a driver see it.
 //!
-//! Four files know several machines: this one has the room and what a game reads and writes, `connection` the
-//! driver's face and the ends of a room, `steps` what happens in a step, and `reading` the effects of what arrives,
-//! host migration among them.
+//! Five files know several machines: this one has the room and what a game reads and writes, `connection` the
+//! driver's face and the ends of a room, `steps` what happens in a step, `reading` the effects of what arrives,
+//! host migration among them, and `hand_over` what a host does that wants one.
 //! Everything else is a machine of its own, in a file or folder beside this one.
 
 mod connection;
+mod hand_over;
 mod reading;
 mod steps;
 

@@ -250,6 +250,7 @@ impl RoomCore {
             (Some(ToMember::GoesOn { epoch }), Some(joined)) if joined.welcome.epoch == epoch => {
                 joined.host_heard(&mut self.inbox, at)
             }
+            (Some(ToMember::NotHandedOver(why)), Some(_)) => self.not_handed_over(why),
             (Some(ToMember::ActionsDecided(decisions)), Some(joined)) => {
                 let refused = decisions.into_iter().filter_map(|one| joined.simulation.action_decided(one));
                 refused

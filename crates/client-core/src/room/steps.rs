@@ -7,7 +7,7 @@ use crate::event::{Event, StateUpdate};
 use crate::options::Options;
 use crate::rollback::{RollbackConfig, RollbackLane};
 use crate::simulation::{Begun, OverlayDiagnostics, Past};
-use crate::state::SharedState;
+use crate::state::{Host, SharedState};
 use crate::world::WorldAccess;
 use parlor_proto::session::Outgoing;
 use parlor_proto::wire::control::ToHub;
@@ -94,12 +94,13 @@ impl RoomCore {
     /// Commits the writes since the last commit, under the step that was run.
     fn commit(&mut self, now: Instant) {
         let taken = self.handled();
-        let Some(Joined { shared, simulation, replicas, checksums, .. }) = &mut self.joined else { return };
+        let Some(joined) = &mut self.joined else { return };
+        let Joined { shared, simulation, replicas, checksums, migration, .. } = joined;
         shared.end_step();
         let label = simulation.label(now);
         self.wants_driver |= replicas.commit(simulation.room_tick(now));
         // Results of replayed steps belong to the next new step.
-        if simulation.is_replaying() {
+        if simulation.is_replaying() || migration.hand_over().is_sealed() {
             return;
         }
         let Some(host) = shared.host_mut() else { return };
@@ -107,8 +108,12 @@ impl RoomCore {
             checksums.note(shared);
             self.wants_driver = true;
         }
+        if shared.host().is_some_and(Host::is_committed) {
+            migration.hand_over_mut().committed();
+        }
         self.recording.observe(shared.world(), simulation.room_time(now));
         self.note_recorded();
+        self.request_hand_over(now);
     }
 
     /// Whether the current step is a replay. Its messages and effects have been sent and shown, and its

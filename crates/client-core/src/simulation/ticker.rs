@@ -170,6 +170,22 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_takes_over_a_young_room_begins_with_its_first_step() {
+        for has_paused in [false, true] {
+            let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::ZERO);
+            ticker.take_over(None, has_paused, Instant::from_millis(300), 32);
+            let mut ticks = Vec::new();
+            for time_ms in [300, 334, 367] {
+                while ticker.step(Instant::from_millis(time_ms)) {
+                    ticks.push(ticker.tick().0);
+                }
+            }
+            let all: Vec<u32> = (1..=11).collect();
+            assert_eq!(ticks, if has_paused { vec![10, 11] } else { all });
+        }
+    }
+
+    #[test]
     fn a_game_without_steps_has_labels_that_move_with_the_clock() {
         let mut ticker = Ticker::new(TickRate::DEFAULT, Instant::from_millis(1_000));
         assert_eq!(ticker.label(Instant::from_millis(1_000)), Tick(30));

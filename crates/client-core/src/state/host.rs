@@ -136,6 +136,17 @@ impl Host {
         self.keys.taken().filter(|_| !self.world.is_dirty())
     }
 
+    /// Whether everything that was written is committed.
+    pub(crate) fn is_committed(&self) -> bool {
+        !self.world.is_dirty()
+    }
+
+    /// Whether the hub has everything that is committed.
+    pub(crate) fn is_at_hub(&self) -> bool {
+        let is_there = |tick: Tick| self.upstream.ack_watermark().is_some_and(|has| !tick.is_newer_than(has));
+        self.world.tick().is_none_or(is_there)
+    }
+
     /// Sends the hub what it lacks.
     pub(crate) fn publish(&mut self, session: &mut Session, way: Way, now: Instant) {
         self.upstream.publish(&self.world, session, way, now, |packet, sent| Outgoing {

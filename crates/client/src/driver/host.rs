@@ -268,4 +268,31 @@ impl Host<'_> {
         self.shared.wake();
         Ok(())
     }
+
+    /// Hands the host's part over to a player, or with `None` to the connected one with the lowest id, in a room
+    /// with [migration](crate::HostBuilder::host_migration). This process stays as a player. The step that runs, or
+    /// the next one, is its last as the host: all that it wrote up to then is in the room.
+    /// [`Event::HostMigration`](crate::Event::HostMigration) and [`HostChanged`](crate::Event::HostChanged) follow,
+    /// or [`HandOverRefused`](crate::Event::HandOverRefused), after which this process goes on as the host. At most
+    /// once a second.
+    ///
+    /// ```no_run
+    /// # fn play(room: &mut parlor::Room, next: parlor::MemberId) -> Result<(), parlor::RoomError> {
+    /// // The player of this phone puts it away.
+    /// if let Some(mut host) = room.as_host() {
+    ///     host.hand_over(next)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RoomError::NotHandedOver`] with the reason; nothing changed then. [`RoomError`] if the room is closed, the
+    /// player is this one, or the server is too old.
+    pub fn hand_over(&mut self, to: impl Into<Option<MemberId>>) -> Result<(), RoomError> {
+        let to = to.into();
+        self.with(|core, now| core.hand_over(to, now))?;
+        self.shared.wake();
+        Ok(())
+    }
 }

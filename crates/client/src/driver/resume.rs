@@ -10,8 +10,9 @@ impl Room {
     /// is told everything as a newcomer is, and then gets what was sent to it reliably meanwhile. The settings must be those that the
     /// room was joined with. Once the server has freed the seat, the player is still who it was, as long as the server remembers it and a
     /// seat is free, but what was sent to it meanwhile is gone. Otherwise the room closes with
-    /// [`ClosedReason::Refused`](crate::ClosedReason::Refused): then join by the code. A host cannot have its room back like this,
-    /// because its world was lost with its process.
+    /// [`ClosedReason::Refused`](crate::ClosedReason::Refused): then join by the code. A host has its room back like this if that
+    /// [can migrate](crate::HostBuilder::host_migration) and no other player has become the host: then it gets the server's copy of its
+    /// world, with [`Event::HostChanged`](crate::Event::HostChanged). Otherwise its world was lost with its process.
     ///
     /// ```no_run
     /// # fn saved() -> String { String::new() }

@@ -444,7 +444,7 @@ pub(super) fn welcome(
     Welcome {
         version,
         session,
-        capabilities: capability::RETURNS | if spectates { capability::SPECTATES } else { 0 },
+        capabilities: capability::RETURNS | capability::HANDS_OVER | if spectates { capability::SPECTATES } else { 0 },
         room: setup.id,
         code: setup.code,
         kind: setup.settings.kind,

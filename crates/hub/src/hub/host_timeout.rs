@@ -71,17 +71,19 @@ impl Rhythm {
 }
 
 impl Seated {
-    /// Saves what an ended session has not acknowledged as the authority, if its member is the authority.
+    /// Saves what an ended session has not acknowledged as the authority, if its member is the authority. Returns
+    /// the rest.
     pub(super) fn save_undelivered(
         &mut self,
         member: MemberId,
         missed: impl Iterator<Item = (u64, Outgoing)>,
-    ) {
-        if self.room.host_timeout().is_some_and(|(host, _)| host == member) {
-            let epoch = self.room.epoch();
-            let is_for_it = |(_, message): &(u64, Outgoing)| for_authority(message, epoch, epoch).is_some();
-            self.undelivered.extend(missed.filter(is_for_it));
-        }
+    ) -> Vec<(u64, Outgoing)> {
+        let epoch = self.room.epoch();
+        let is_host = self.room.host_timeout().is_some_and(|(host, _)| host == member);
+        let (of_authority, rest): (Vec<_>, Vec<_>) =
+            missed.partition(|(_, message)| is_host && for_authority(message, epoch, epoch).is_some());
+        self.undelivered.extend(of_authority);
+        rest
     }
 }
 
@@ -140,7 +142,7 @@ impl Hub {
     /// Saves an ended session's unacknowledged messages for the authority, for the next authority.
     pub(super) fn save_undelivered(&mut self, room: RoomId, member: MemberId, connection: ConnectionId) {
         if let Some((seated, state)) = self.rooms.get_mut(&room).zip(self.connections.get(&connection)) {
-            seated.save_undelivered(member, state.session.unacknowledged());
+            drop(seated.save_undelivered(member, state.session.unacknowledged()));
         }
     }
 
@@ -167,7 +169,8 @@ impl Hub {
         let Some(seated) = self.rooms.get_mut(&room) else { return };
         let Some(connection) = seated.connections.get(&to).copied() else { return };
         let mut missed = std::mem::take(&mut seated.undelivered);
-        let older = from.and_then(|from| seated.connections.get(&from));
+        // A new process of the same member has a new session; what the old one missed was saved.
+        let older = from.filter(|from| *from != to).and_then(|from| seated.connections.get(&from));
         let older = older.and_then(|older| self.connections.get(older));
         missed.extend(older.iter().flat_map(|state| state.session.unacknowledged()));
         for (_, message) in missed.iter().filter(|(number, _)| *number >= taken) {

@@ -421,7 +421,7 @@ impl Hub {
         }
         if let Some(place) = state.seat {
             if let Some(seated) = self.rooms.get_mut(&place.0) {
-                seated.save_undelivered(place.1, state.session.unacknowledged());
+                drop(seated.save_undelivered(place.1, state.session.unacknowledged()));
             }
             let (is_shown, returns) = (state.session.has_heard_peer(), state.returns);
             let tokens = state.family.map(|family| Tokens { family, is_shown, returns });

@@ -320,8 +320,7 @@ impl Hub {
         let seat = self.connections.get(&older).and_then(|state| state.seat).ok_or_else(gone)?;
         let (session, next) = (self.draw_session(), self.draw_token());
         let seated = self.rooms.get(&seat.0).ok_or_else(gone)?;
-        // A restarted host has lost its world, and no other process may continue it.
-        if seated.room.authority().member() == Some(seat.1) {
+        if !seated.room.may_restart(seat.1) {
             return Err(gone());
         }
         super::admission::fits(&seated.room, hello)?;
@@ -346,10 +345,17 @@ impl Hub {
         next: ResumeToken,
         now: Instant,
     ) {
+        let seat = self.connections.get(&older).and_then(|state| state.seat);
+        if let Some((room, member)) = seat {
+            self.tell_untaken(room, member, now);
+        }
         let Some((room, member, mut session)) = self.take_over(connection, older, used, &next) else {
             return;
         };
-        let missed = session.take_unacknowledged();
+        let mut missed = session.take_unacknowledged();
+        if let Some(seated) = self.rooms.get_mut(&room) {
+            missed = seated.save_undelivered(member, missed.into_iter());
+        }
         let Some(state) = self.connections.get_mut(&connection) else { return };
         if let Some(family) = &mut state.family {
             let forgotten: Vec<SessionId> = match used {

@@ -258,8 +258,7 @@ impl Hub {
         spectates: bool,
     ) -> Option<(ConnectionId, MemberId)> {
         let seated = self.rooms.get(&room)?;
-        let authority = seated.room.authority().member();
-        let of_user = seated.users.iter().filter(|(id, it)| ***it == *user && Some(**id) != authority);
+        let of_user = seated.users.iter().filter(|(id, it)| ***it == *user && seated.room.may_restart(**id));
         let of_user = of_user.filter(|(id, _)| seated.room.spectates(**id) == spectates);
         let mut seats = of_user.filter_map(|(id, _)| Some((*seated.connections.get(id)?, *id)));
         seats.find(|(id, _)| self.connections.get(id).is_some_and(|it| it.away.is_some()))

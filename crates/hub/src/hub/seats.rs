@@ -4,7 +4,7 @@ use super::gone::Place;
 use super::{Hub, HubEvent, Output};
 use crate::room::{self, Setup};
 use parlor_proto::session::{Message, Outgoing, SendError};
-use parlor_proto::wire::control::LeaveReason;
+use parlor_proto::wire::control::{LeaveReason, ToHub};
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, PeerMisbehaved, RoomId, channel};
 
 impl Hub {
@@ -17,6 +17,9 @@ impl Hub {
             seated.held.came_us += now.as_micros();
         }
         let Message { channel, key, payload, epoch, .. } = message;
+        if channel == channel::CONTROL && ToHub::is_hand_over(&payload) {
+            self.tell_untaken(room, from, now);
+        }
         self.tell(room, room::Input::Message { from, channel, key, payload, epoch }, now);
     }
 

@@ -29,7 +29,8 @@ impl Room {
         self.replicas.writable(member, true);
     }
 
-    /// Resets a member whose process restarted: it is greeted like a newcomer, and its streams start anew.
+    /// Resets a member whose process restarted: it is greeted like a newcomer, and its streams start anew. An
+    /// authority becomes its own heir.
     pub(super) fn restarted(&mut self, member: MemberId, link: LinkKind, now: Instant) {
         if self.members.get(member).is_none() {
             return;
@@ -37,7 +38,8 @@ impl Room {
         self.members.relink(member, link);
         self.connected(member, true);
         self.state.remove(member);
-        if !self.is_match() {
+        let is_own_heir = self.is_own_heir(member);
+        if !self.is_match() && !is_own_heir {
             self.state.add(member);
         }
         self.paths.remove(member);
@@ -46,6 +48,9 @@ impl Room {
         self.greet(member, now);
         if self.primary.primary().is_some() {
             self.tell_primary(vec![member]);
+        }
+        if is_own_heir {
+            self.name(member);
         }
     }
 

@@ -278,6 +278,7 @@ impl Room {
             }
             Some(ToHub::Terms(terms)) => self.terms_from(from, terms),
             Some(ToHub::Spectators { most }) => self.spectators_from(from, most),
+            Some(ToHub::HandOver(asked)) => self.hand_over_from(from, asked, now),
             Some(ToHub::PathDown { id, was_up }) => {
                 self.path_down(from, id, was_up);
                 Ok(())

@@ -99,7 +99,7 @@ pub enum Output {
     },
 }
 
-/// The authority moved from one member to another.
+/// The authority moved from one member to another, or to a new process of the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Succession {
     /// The old authority; its session may be over.
@@ -121,6 +121,8 @@ pub struct Room {
     epoch: Epoch,
     /// Former authorities, and the epoch from which each was replaced.
     former: BTreeMap<MemberId, Epoch>,
+    /// When an authority last handed its part over.
+    handed_over_at: Option<Instant>,
     /// The highest number of a message that the authority may have processed without acknowledging it.
     untaken: Option<u64>,
     members: Members,
@@ -202,6 +204,7 @@ impl Room {
             authority,
             epoch: Epoch(0),
             former: BTreeMap::new(),
+            handed_over_at: None,
             untaken: None,
             members: Members::default(),
             pasts: Pasts::default(),

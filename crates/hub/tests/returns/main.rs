@@ -9,9 +9,11 @@ use house::{GRACE, House, REMEMBER};
 use parlor_hub::{HubEvent, KeptSeats, Origin, StateMemory, UserSeats};
 use parlor_impair::Rng;
 use parlor_proto::session::Rejection;
-use parlor_proto::wire::control::{RoomTerms, ToHub};
-use parlor_proto::wire::handshake::{Intent, Refusal, Resume, ResumeRefusal, ResumeToken};
-use parlor_proto::{CloseReason, ConnectionId, MemberId, SessionId};
+use parlor_proto::wire::control::{RoomTerms, ToHub, ToMember};
+use parlor_proto::wire::handshake::{
+    Intent, Refusal, Resume, ResumeRefusal, ResumeToken, RoomKind, RoomSettings,
+};
+use parlor_proto::{CloseReason, ConnectionId, Epoch, MemberId, SessionId};
 use std::time::Duration;
 
 #[test]
@@ -41,6 +43,34 @@ fn m9_who_returns_after_the_grace_is_the_same_player_by_its_ticket() {
     // New members have new ids.
     let other = house.join(code, None);
     assert_eq!(house.member(other), MemberId(2));
+}
+
+/// The authority's seat goes to a new process where its part can migrate, by its ticket or its user: it is told that it
+/// is named, after who is there. Elsewhere its user is a newcomer, and its ticket is refused.
+#[test]
+fn the_authoritys_seat_is_a_new_process_own_where_it_can_be_its_own_heir() {
+    for (host_timeout_ms, by_user) in [(Some(250), false), (Some(250), true), (None, false), (None, true)] {
+        let mut house = House::new();
+        let settings = RoomSettings { host_timeout_ms, ..RoomSettings::new(RoomKind::PlayerHosted, 4) };
+        let host = house.greet(Intent::Create(settings), Some("ada"));
+        let (code, ticket) = (house.welcome(host).code, house.ticket(host));
+        house.hang_up(host);
+        let again = if by_user { house.join(code, Some("ada")) } else { house.resume(ticket) };
+        let names = house.ends[&again].heard.iter().filter_map(|message| match message {
+            ToMember::Authority(handover) => Some((handover.epoch, handover.member)),
+            _ => None,
+        });
+        let names: Vec<(Epoch, MemberId)> = names.collect();
+        match (host_timeout_ms, by_user) {
+            (Some(_), _) => {
+                assert_eq!(house.member(again), MemberId(0));
+                assert_eq!(house.welcome(again).epoch, Epoch(0));
+                assert_eq!(names, [(Epoch(1), MemberId(0))]);
+            }
+            (None, true) => assert_eq!((house.member(again), names.len()), (MemberId(1), 0)),
+            (None, false) => assert!(house.is_refused(again, ResumeRefusal::Gone)),
+        }
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! The authority when hosts fall silent, disconnect, return and leave: one per epoch, and other members'
-//! state is ignored.
+//! The authority when hosts fall silent, disconnect, return, begin anew, hand over and leave: one per epoch, and
+//! other members' state is ignored.
 
 use crate::harness::{schema, settings, setup};
 use bytes::Bytes;
 use parlor_hub::room::{Input, Output, Room};
-use parlor_proto::wire::control::{LeaveReason, ToMember};
+use parlor_proto::wire::control::{HandOver, HandOverRefusal, LeaveReason, ToHub, ToMember};
 use parlor_proto::wire::handshake::{Authority, RoomKind, RoomSettings};
 use parlor_proto::{Epoch, Instant, LinkKind, MemberId, PeerMisbehaved, channel};
 use rand_chacha::ChaCha8Rng;
@@ -28,6 +28,8 @@ struct Model {
     /// Former authorities.
     former: BTreeSet<u32>,
     is_over: bool,
+    /// The answers to requests to hand over, since they were last looked at.
+    refused: Vec<HandOverRefusal>,
 }
 
 impl Model {
@@ -36,9 +38,37 @@ impl Model {
         let old = self.authority;
         let heir = self.members.iter().find(|(id, connected)| **connected && **id != old && is_fit(**id));
         let Some((heir, _)) = heir else { return false };
-        (self.authority, self.epoch) = (*heir, self.epoch + 1);
-        self.former.insert(old);
+        self.name(*heir);
         true
+    }
+
+    fn name(&mut self, heir: u32) {
+        let old = std::mem::replace(&mut self.authority, heir);
+        self.epoch += 1;
+        if old != heir {
+            self.former.insert(old);
+        }
+    }
+
+    fn restart(&mut self, id: u32) {
+        self.members.insert(id, true);
+        if id == self.authority {
+            self.name(id);
+        }
+    }
+
+    /// No heir of this test ever sends what it has taken over.
+    fn hand_over(&mut self, to: Option<u32>) {
+        match to {
+            _ if self.epoch > 0 => self.refused.push(HandOverRefusal::UnderWay),
+            Some(to) => match self.members.get(&to) {
+                None => self.refused.push(HandOverRefusal::NoSuchPlayer),
+                Some(false) => self.refused.push(HandOverRefusal::NotReady),
+                Some(true) => self.name(to),
+            },
+            None if self.succeed(|_| true) => {}
+            None => self.refused.push(HandOverRefusal::Nobody),
+        }
     }
 
     fn leave(&mut self, id: u32) {
@@ -95,8 +125,8 @@ fn say(room: &mut Room, from: u32, epoch: u32) -> Word {
     }
 }
 
-/// The authorities that the room names, by their epochs.
-fn named(room: &mut Room) -> Vec<(u32, u32)> {
+/// The authorities that the room names, by their epochs, and the hand-overs that it refuses.
+fn named(room: &mut Room) -> (Vec<(u32, u32)>, Vec<HandOverRefusal>) {
     let outputs: Vec<Output> = std::iter::from_fn(|| room.poll_output()).collect();
     let told = outputs.into_iter().filter_map(|output| match output {
         Output::Send { message, .. } if message.channel == channel::CONTROL => {
@@ -104,11 +134,21 @@ fn named(room: &mut Room) -> Vec<(u32, u32)> {
         }
         _ => None,
     });
-    told.filter_map(|message| match message {
-        ToMember::Authority(handover) => Some((handover.epoch.0, handover.member.0)),
-        _ => None,
-    })
-    .collect()
+    let (mut named, mut refused) = (Vec::new(), Vec::new());
+    for message in told {
+        match message {
+            ToMember::Authority(handover) => named.push((handover.epoch.0, handover.member.0)),
+            ToMember::NotHandedOver(why) => refused.push(why),
+            _ => {}
+        }
+    }
+    (named, refused)
+}
+
+fn hand_over(from: u32, epoch: u32, to: Option<u32>) -> Input {
+    let asked = HandOver { epoch: Epoch(epoch), to: to.map(MemberId) };
+    let payload = ToHub::HandOver(asked).encode();
+    Input::Message { from: MemberId(from), channel: channel::CONTROL, key: 0, payload, epoch: Epoch(epoch) }
 }
 
 fn act(room: &mut Room, model: &mut Model, rng: &mut ChaCha8Rng) {
@@ -118,7 +158,7 @@ fn act(room: &mut Room, model: &mut Model, rng: &mut ChaCha8Rng) {
     // Most events happen to the authority.
     let whom = if below(2) == 0 && ids.contains(&model.authority) { model.authority } else { of(below(99)) };
     let member = MemberId(whom);
-    let input = match below(6) {
+    let input = match below(8) {
         0 if model.members.len() < 7 => {
             model.members.insert(room.next_member().0, true);
             Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false }
@@ -142,6 +182,23 @@ fn act(room: &mut Room, model: &mut Model, rng: &mut ChaCha8Rng) {
         5 if below(4) == 0 => {
             model.leave(whom);
             Input::Leave { member, reason: LeaveReason::ConnectionLost }
+        }
+        6 => {
+            model.restart(whom);
+            Input::Restarted { member, link: LinkKind::Memory }
+        }
+        7 => {
+            let to = Some(below(9)).filter(|to| *to < 8);
+            let (from, epoch) = (model.authority, model.epoch);
+            if to == Some(from) {
+                return;
+            }
+            // Of an older epoch it is void.
+            let is_late = epoch > 0 && below(3) == 0;
+            if !is_late {
+                model.hand_over(to);
+            }
+            hand_over(from, epoch - u32::from(is_late), to)
         }
         _ => return,
     };
@@ -167,7 +224,9 @@ fn threat_25_each_epoch_has_one_authority_and_nobody_elses_word_counts() {
             let what = format!("seed {seed}, step {step}");
             act(&mut room, &mut model, &mut rng);
             assert_eq!(room.has_ended(), model.is_over, "{what}");
-            for (epoch, member) in named(&mut room) {
+            let (named, refused) = named(&mut room);
+            assert_eq!(refused, std::mem::take(&mut model.refused), "{what}");
+            for (epoch, member) in named {
                 assert_eq!(authorities.insert(epoch, member), None, "{what}: epoch {epoch} is given once");
             }
             if model.is_over {
@@ -183,6 +242,45 @@ fn threat_25_each_epoch_has_one_authority_and_nobody_elses_word_counts() {
                 }
             }
         }
+    }
+}
+
+fn with_members(mut room: Room, members: u32) -> Room {
+    for _ in 0..members {
+        let join =
+            Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false };
+        room.handle(join, NOW).expect("it may");
+    }
+    room
+}
+
+#[test]
+fn threat_25_only_the_authority_hands_its_part_over_and_not_to_itself() {
+    let mut room = with_members(room(), 3);
+    let fault = room.handle(hand_over(1, 0, Some(1)), NOW);
+    let what = PeerMisbehaved::NotAuthority { what: "a hand-over" };
+    assert_eq!(fault, Err((MemberId(1), what)));
+    let fault = room.handle(hand_over(0, 0, Some(0)), NOW);
+    assert!(matches!(fault, Err((MemberId(0), PeerMisbehaved::Malformed { .. }))), "{fault:?}");
+    assert_eq!((room.epoch(), named(&mut room)), (Epoch(0), (Vec::new(), Vec::new())));
+    room.handle(hand_over(0, 0, Some(2)), NOW).expect("it may");
+    assert_eq!((room.epoch(), room.authority()), (Epoch(1), Authority::Member(MemberId(2))));
+    // Twice: the second word is one of a former authority.
+    let stale = room.counters().stale_epoch;
+    room.handle(hand_over(0, 0, Some(1)), NOW).expect("it could not know");
+    room.handle(hand_over(0, 1, Some(1)), NOW).expect("it could not know");
+    assert_eq!((room.counters().stale_epoch, room.epoch()), (stale + 2, Epoch(1)));
+}
+
+#[test]
+fn a_room_without_host_migration_hands_nothing_over_and_says_so() {
+    for kind in [RoomKind::PlayerHosted, RoomKind::Dedicated] {
+        let room = Room::new(setup(settings(kind, &schema()))).expect("it is a room");
+        let mut room = with_members(room, 2);
+        named(&mut room);
+        room.handle(hand_over(0, 0, Some(1)), NOW).expect("it is answered");
+        assert_eq!(named(&mut room), (Vec::new(), vec![HandOverRefusal::NoMigration]));
+        assert_eq!(room.authority(), Authority::Member(MemberId(0)));
     }
 }
 

@@ -18,6 +18,7 @@
 //!  11 actions decided   decisions
 //!  12 away     member: varint · reason: 1 byte · detail: text
 //!  13 spectators   count: varint · for each: member: varint
+//!  14 not handed over   why: 1 byte
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
@@ -30,6 +31,7 @@
 //!  7 decide actions    member: varint · decisions
 //!  8 terms     presence: 0 | 1, varint ms · grace: 0 | 1, varint ms
 //!  9 spectators   most: varint
+//!  10 hand over   epoch: varint · to: 0 the hub's choice | 1, member: varint
 //!
 //!  member      id: varint · name: text · user: 0 | 1, text · link: 1 byte · flags: 1 byte
 //!              rtt: 0 | 1, varint ms
@@ -39,8 +41,10 @@
 //!
 //! See [`path`](super::path) for the fields of paths, and [`action`](super::action) for decisions.
 
+mod hand_over;
 mod leave_reason;
 
+pub use hand_over::{HandOver, HandOverRefusal};
 pub use leave_reason::LeaveReason;
 
 use super::action::{Decision, RefusedAction};
@@ -102,6 +106,8 @@ pub enum ToMember {
     },
     /// Which of the members whose [`Joined`](Self::Joined) follows are spectators, until the next one of these.
     Spectators(Vec<MemberId>),
+    /// This member, which asked to hand the authority's part over, keeps it.
+    NotHandedOver(HandOverRefusal),
 }
 
 /// A request of a member to the hub.
@@ -158,6 +164,8 @@ pub enum ToHub {
         /// The most at once.
         most: u16,
     },
+    /// Another member is to become the authority; only the authority may say so.
+    HandOver(HandOver),
 }
 
 /// How a room treats members whose connection is lost, where that differs from its server.
@@ -328,6 +336,10 @@ impl ToMember {
                 out.put_varint(members.len() as u64);
                 members.iter().for_each(|member| out.put_varint(member.0.into()));
             }
+            ToMember::NotHandedOver(why) => {
+                out.put_u8(14);
+                out.put_u8(why.to_wire());
+            }
         }
         out.into()
     }
@@ -364,12 +376,15 @@ impl ToMember {
                 let count = reader.varint_max("spectator count", limits::MEMBERS_MAX_SERVER_RUN.into())?;
                 ToMember::Spectators((0..count).map(|_| member(&mut reader)).collect::<Result<_, _>>()?)
             }
+            14 => ToMember::NotHandedOver(HandOverRefusal::from_wire(reader.u8()?)),
             _ => return Ok(None),
         };
         reader.finish()?;
         Ok(Some(message))
     }
 }
+
+const HAND_OVER: u8 = 10;
 
 impl ToHub {
     /// Encodes the message.
@@ -420,8 +435,17 @@ impl ToHub {
                 out.put_u8(9);
                 out.put_varint((*most).into());
             }
+            ToHub::HandOver(hand_over) => {
+                out.put_u8(HAND_OVER);
+                hand_over.write(&mut out);
+            }
         }
         out.into()
+    }
+
+    /// Whether this message, if it is well-formed, asks to hand the authority's part over.
+    pub fn is_hand_over(bytes: &Bytes) -> bool {
+        bytes.first() == Some(&HAND_OVER)
     }
 
     /// Decodes a message; `None` for a kind that this version does not know.
@@ -453,6 +477,7 @@ impl ToHub {
                 let most = reader.varint_max("spectators", limits::SPECTATORS_MAX.into())?;
                 ToHub::Spectators { most: most.try_into().unwrap_or(limits::SPECTATORS_MAX) }
             }
+            HAND_OVER => ToHub::HandOver(HandOver::read(&mut reader)?),
             _ => return Ok(None),
         };
         reader.finish()?;

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
 use parlor_proto::wire::control::{
-    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub,
+    ToMember,
 };
 use parlor_proto::wire::cursor::VARINT_MAX;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
@@ -325,7 +326,22 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         path_offer().prop_map(ToMember::Path),
         (member(), any::<bool>()).prop_map(|(member, direct)| ToMember::Direct { member, direct }),
         vec(member(), 0..10).prop_map(ToMember::Spectators),
+        hand_over_refusal().prop_map(ToMember::NotHandedOver),
     ]
+}
+
+fn hand_over_refusal() -> impl Strategy<Value = HandOverRefusal> {
+    use HandOverRefusal::*;
+    proptest::sample::select(vec![
+        NoMigration,
+        NoSuchPlayer,
+        NotReady,
+        Spectator,
+        TooSoon,
+        Nobody,
+        UnderWay,
+        Unknown { code: 7 },
+    ])
 }
 
 fn addresses() -> impl Strategy<Value = Vec<SocketAddr>> {
@@ -420,6 +436,8 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
         (option::of(any::<u32>()), option::of(any::<u32>()))
             .prop_map(|(presence_ms, grace_ms)| ToHub::Terms(RoomTerms { presence_ms, grace_ms })),
         (0..=limits::SPECTATORS_MAX).prop_map(|most| ToHub::Spectators { most }),
+        (any::<u32>(), option::of(member()))
+            .prop_map(|(epoch, to)| ToHub::HandOver(HandOver { epoch: Epoch(epoch), to })),
     ]
 }
 

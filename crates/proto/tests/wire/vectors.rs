@@ -5,7 +5,8 @@ use bytes::Bytes;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, Lane};
 use parlor_proto::wire::action::{Action, ActionRefusal, AskedBy, Decision, RefusedAction};
 use parlor_proto::wire::control::{
-    Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub, ToMember,
+    HandOver, HandOverRefusal, Handover, LeaveReason, MemberInfo, PlayerData, Presence, RoomTerms, ToHub,
+    ToMember,
 };
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::data::MatchData;
@@ -98,7 +99,7 @@ impl Value {
 
 /// All vectors, by name.
 pub(crate) fn vectors() -> Vec<(&'static str, Value)> {
-    let controls = [controls(), links(), spectators(), paths()].concat();
+    let controls = [controls(), links(), spectators(), hand_overs(), paths()].concat();
     [headers(), handshakes(), answers(), frames(), closes(), envelopes(), controls, actions(), packets()]
         .into_iter()
         .flatten()
@@ -407,6 +408,15 @@ fn links() -> Vec<(&'static str, Value)> {
     vec![
         ("to_member.joined_web", on(LinkKind::WebTransport)),
         ("to_member.joined_later", on(LinkKind::Unknown(127))),
+    ]
+}
+
+fn hand_overs() -> Vec<(&'static str, Value)> {
+    let hand_over = |to| Value::ToHub(ToHub::HandOver(HandOver { epoch: Epoch(70), to }));
+    vec![
+        ("to_hub.hand_over", hand_over(Some(MemberId(2)))),
+        ("to_hub.hand_over_to_any", hand_over(None)),
+        ("to_member.not_handed_over", Value::ToMember(ToMember::NotHandedOver(HandOverRefusal::TooSoon))),
     ]
 }
 

@@ -103,7 +103,7 @@ impl Room {
         while let Some((bytes, sent)) = self.publisher.poll(&self.world, &mut self.encodings, at) {
             let is_lost = self.rng.below(100) < self.loss;
             let after = if is_lost { 10 } else { u32::try_from(self.rng.below(4)).unwrap() };
-            self.under_way.push((self.now + after, sent, (!is_lost).then_some(bytes)));
+            self.under_way.push((self.now.saturating_add(after), sent, (!is_lost).then_some(bytes)));
         }
     }
 
@@ -173,4 +173,19 @@ fn a_replica_that_went_back_is_what_the_authority_was() {
         seeds < 100 || back > seeds / 5 && by > 2 * i32::try_from(back).unwrap(),
         "{back} went back by {by} ticks"
     );
+}
+
+/// A hostile authority counts its ticks as it likes.
+#[test]
+fn threat_25_no_number_of_a_tick_is_too_large() {
+    let mut room = Room::new(1);
+    (room.loss, room.now) = (0, u32::MAX - 4);
+    for _ in 0..4 {
+        room.tick();
+    }
+    room.arrive();
+    let whole = room.hub.whole().expect("nothing is lost");
+    assert_eq!(whole, Tick(u32::MAX));
+    room.hub.go_back(whole);
+    assert_eq!(all_of(room.hub.world()), room.history[&u32::MAX]);
 }

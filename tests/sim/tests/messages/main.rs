@@ -1,5 +1,7 @@
 //! Messages, matches and logs, each also through a host migration.
 
+mod counting;
+mod hand_over;
 mod lanes;
 mod log;
 mod match_worlds;
@@ -7,3 +9,4 @@ mod matches;
 mod migration;
 mod migration_messages;
 mod migration_pause;
+mod own_heir;

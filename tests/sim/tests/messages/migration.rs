@@ -1,131 +1,14 @@
 //! The host dies, falls silent or leaves. Exactly one other player takes the host role, and the game
 //! continues where it was.
 
-use parlor_client_core::{ClosedReason, Event, Options, RoomCore};
-use parlor_hub::Config;
+use crate::counting::{Room, room, room_that_pauses};
+use parlor_client_core::{ClosedReason, Event};
 use parlor_impair::Rng;
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::wire::handshake::Refusal;
 use parlor_proto::{Lane, MemberId};
-use parlor_sim::{APP, Link, PeerId, Sim, for_seeds};
-use parlor_sync::keyed::Audience;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use parlor_sim::{Link, PeerId, Sim, for_seeds};
 use std::time::Duration;
-
-const SILENCE: Duration = Duration::from_millis(250);
-
-/// The actions of hosts: the writers of each epoch, and the steps that they ran, in order.
-#[derive(Debug, Default)]
-struct Deeds {
-    writers: BTreeMap<u32, BTreeSet<PeerId>>,
-    steps: Vec<(PeerId, u32)>,
-}
-
-struct Room {
-    sim: Sim,
-    peers: Vec<PeerId>,
-    deeds: Rc<RefCell<Deeds>>,
-}
-
-/// A room whose game counts steps and sums inputs. It runs unchanged on any host: all of its state is the
-/// room's.
-fn room(seed: u64, players: usize, link: Link, grace: Duration) -> Room {
-    room_that_pauses(None, (seed, players), link, grace)
-}
-
-/// The same whose steps pause in a migration, or go on.
-fn room_that_pauses(
-    pauses: Option<bool>,
-    (seed, players): (u64, usize),
-    link: Link,
-    grace: Duration,
-) -> Room {
-    let mut drawn = [7; 32];
-    drawn[..8].copy_from_slice(&seed.to_le_bytes());
-    let mut sim = Sim::with_hub(seed, Config { record: true, grace, ..Config::new(drawn) });
-    let mut options = Options::host(APP);
-    (options.host_timeout, options.migration_pause) = (Some(SILENCE), pauses);
-    if let parlor_client_core::Wish::Host { max_players, .. } = &mut options.intent {
-        *max_players = 8;
-    }
-    let host = sim.host(options, link);
-    let code = sim.code(host);
-    let mut peers = vec![host];
-    for number in 1..players {
-        let options = Options { migration_pause: pauses, ..Options::join(APP, code) };
-        peers.push(sim.enter(options, link));
-        sim.run_until(30_000, "it is in", |sim| sim.room(peers[number]).player_count() > 0);
-    }
-    let deeds = Rc::new(RefCell::new(Deeds::default()));
-    for peer in &peers {
-        let (peer, deeds) = (*peer, Rc::clone(&deeds));
-        sim.play(peer, move |room, _| play(room, peer, &deeds));
-    }
-    sim.run_for(1_500);
-    for peer in &peers {
-        sim.take_events(*peer);
-    }
-    Room { sim, peers, deeds }
-}
-
-fn play(room: &mut RoomCore, peer: PeerId, deeds: &RefCell<Deeds>) {
-    let tick = room.tick_number().expect("the room is open");
-    // The call fails once the room is over, and while the connection is too slow.
-    let _: Result<(), _> = room.send_input(&tick.0);
-    if !room.is_host() {
-        return;
-    }
-    let mut deeds = deeds.borrow_mut();
-    deeds.writers.entry(room.info().epoch.0).or_default().insert(peer);
-    deeds.steps.push((peer, tick.0));
-    let count: u64 = room.get("count").expect("it is a number").unwrap_or(0);
-    room.set("count", &(count + 1), Audience::All).expect("the host writes");
-    // State with a single recipient must survive a migration among other members.
-    let secret = Audience::members([MemberId(2)]);
-    room.set("secret", &(count + 1), secret).expect("the host writes");
-    for (member, wanted) in room.inputs::<u32>().expect("the host reads inputs") {
-        room.set(&format!("of/{}", member.0), &wanted, Audience::All).expect("the host writes");
-    }
-}
-
-impl Room {
-    fn host(&self) -> Option<PeerId> {
-        self.peers.iter().copied().find(|peer| self.is_host(*peer))
-    }
-
-    fn is_host(&self, peer: PeerId) -> bool {
-        !self.sim.is_crashed(peer) && self.sim.room(peer).is_connected() && self.sim.room(peer).is_host()
-    }
-
-    fn count(&self, peer: PeerId, key: &str) -> u64 {
-        self.sim.room(peer).get(key).expect("it is a number").unwrap_or(0)
-    }
-
-    /// Checks for split brain: no epoch has two writers, and no step was run by two hosts that were both
-    /// heard.
-    fn expect_no_split_brain(&self) {
-        for (epoch, writers) in &self.deeds.borrow().writers {
-            assert!(writers.len() == 1, "under epoch {epoch} these wrote: {writers:?}");
-        }
-    }
-
-    /// Checks that all connected members have the host's state.
-    fn expect_one_world(&mut self, host: PeerId) {
-        self.sim.play(host, |_, _| ());
-        self.sim.run_for(2_000);
-        let count = self.count(host, "count");
-        for peer in self.peers.clone() {
-            if self.sim.is_crashed(peer) || !self.sim.room(peer).is_connected() {
-                continue;
-            }
-            assert_eq!(self.count(peer, "count"), count, "{peer:?}");
-            let knows_secret = self.sim.room(peer).local_id() == Some(MemberId(2)) || peer == host;
-            assert_eq!(self.count(peer, "secret") != 0, knows_secret, "{peer:?}");
-        }
-    }
-}
 
 #[test]
 fn threat_25_a_killed_host_is_followed_by_the_lowest() {
@@ -320,8 +203,8 @@ fn a_bad_network_hands_nothing_over_for_minutes() {
     });
 }
 
-/// Hosts die, are cut off and return, in any order: no epoch has two writers, and the remaining members
-/// agree.
+/// Hosts die, are cut off and return, begin anew and hand over, in any order: no epoch has two writers, and the
+/// remaining members agree.
 #[test]
 fn threat_25_there_is_never_more_than_one() {
     for_seeds(40, |seed| {
@@ -334,9 +217,15 @@ fn threat_25_there_is_never_more_than_one() {
                 room.peers.iter().copied().filter(|peer| !room.sim.is_crashed(*peer)).collect();
             let host = room.host();
             let victim = host.filter(|_| rng.below(3) > 0).unwrap_or_else(|| rng.pick(&alive));
-            match rng.below(4) {
+            match rng.below(6) {
                 0 if alive.len() > 3 => room.sim.crash(victim),
                 1 => room.sim.cut(victim),
+                2 => drop(room.begin_anew(victim)),
+                3 => {
+                    let to = rng.pick(&[None, Some(MemberId(1)), Some(MemberId(4))]);
+                    // It may be refused: to one that is gone, or too soon.
+                    host.map(|host| room.sim.act(host, |room, now| room.hand_over(to, now)));
+                }
                 _ => {
                     room.sim.silence(victim, true);
                     room.sim.run_for(100 + rng.below(1_500));

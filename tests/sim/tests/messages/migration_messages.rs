@@ -19,6 +19,7 @@ use std::time::Duration;
 struct Seat {
     peer: PeerId,
     sent: Rc<Cell<u64>>,
+    is_mute: Rc<Cell<bool>>,
     /// The messages addressed to it by id.
     told: Rc<RefCell<Vec<u64>>>,
 }
@@ -76,15 +77,16 @@ fn room_of(seed: u64, players: u32, link: Link, paths: PathMode) -> Room {
     let talks = Rc::new(Cell::new(true));
     let seats = peers.into_iter().map(|peer| {
         let (sent, told) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
-        let (count, talks) = (Rc::clone(&sent), Rc::clone(&talks));
+        let is_mute = Rc::new(Cell::new(false));
+        let (count, talks, mute) = (Rc::clone(&sent), Rc::clone(&talks), Rc::clone(&is_mute));
         sim.play(peer, move |room, now| {
-            if talks.get() {
+            if talks.get() && !mute.get() {
                 talk(room, players, &count, now);
             }
         });
         let own = Rc::clone(&told);
         sim.hear(peer, move |room, _, event| hear(room, event, &own));
-        Seat { peer, sent, told }
+        Seat { peer, sent, is_mute, told }
     });
     let seats = seats.collect();
     Room { sim, seats, talks }
@@ -299,6 +301,61 @@ fn it_waits_for_the_third_if_the_second_dies_with_it() {
         room.sim.run_for(180 + rng.below(250));
         room.sim.crash(second);
         room.sim.run_for(1_500);
+        room.expect_each_once(seed);
+    });
+}
+
+#[test]
+fn a_host_that_hands_over_does_what_it_was_told_once() {
+    for_seeds(10, |seed| {
+        let mut rng = Rng::new(seed);
+        let (latency, loss) = (rng.below(60), rng.pick(&[0, 20, 50]));
+        let link = Link::quic().latency_ms(latency).loss(loss);
+        let has_paths = seed % 3 == 0;
+        let mut room = if has_paths { room_with_paths(seed, 4, link) } else { room(seed, 4, link) };
+        for turn in 1..=5 {
+            let host = room.host();
+            let others = room.seats.iter().map(|seat| seat.peer).filter(|peer| *peer != host);
+            let others: Vec<MemberId> = others.filter_map(|peer| room.sim.room(peer).local_id()).collect();
+            let to = rng.pick(&others);
+            room.sim.act(host, |core, now| core.hand_over(Some(to), now)).expect("it may");
+            room.sim.run_for(1_200 + rng.below(900));
+            assert_eq!(room.sim.room(host).info().epoch.0, turn, "seed {seed}");
+            if has_paths {
+                room.expect_paths();
+            }
+        }
+        room.expect_each_once(seed);
+    });
+}
+
+/// It goes on with the hub's copy of its own world, which says which messages are in it.
+#[test]
+fn a_host_that_begins_anew_does_what_others_told_it_once() {
+    for_seeds(10, |seed| {
+        let mut rng = Rng::new(seed);
+        let (latency, loss) = (rng.below(60), rng.pick(&[0, 20]));
+        let mut room = room(seed, 4, Link::quic().latency_ms(latency).loss(loss));
+        for _ in 0..3 {
+            room.sim.run_for(100 + rng.below(700));
+            let host = room.host();
+            // What a process that dies has said may be lost with it: it falls silent a while before.
+            let seat = room.seats.iter().find(|seat| seat.peer == host).expect("it has a seat");
+            let is_mute = Rc::clone(&seat.is_mute);
+            is_mute.set(true);
+            room.sim.run_for(1_000);
+            let proof = room.sim.room(host).resume_proof().expect("the hub keeps seats");
+            room.sim.crash(host);
+            room.sim.run_for(rng.below(150));
+            let mut options = Options::host(APP);
+            options.intent = parlor_client_core::Wish::Resume { session: proof.session, token: proof.token };
+            room.sim.restart(host, options);
+            // The next process knows nothing of what the last one read, and is told again what that had not
+            // acknowledged.
+            seat.told.borrow_mut().clear();
+            room.sim.run_for(1_000);
+            is_mute.set(false);
+        }
         room.expect_each_once(seed);
     });
 }

@@ -7,3 +7,5 @@ pub const RETURNS: u64 = 1;
 /// [`SPECTATORS_DEFAULT`](crate::limits::SPECTATORS_DEFAULT) spectators, and none without it. In a welcome: the member
 /// is a spectator.
 pub const SPECTATES: u64 = 2;
+/// The hub takes [`HandOver`](crate::wire::control::HandOver), and the client the answer to it.
+pub const HANDS_OVER: u64 = 4;
