@@ -55,6 +55,7 @@ mod shard;
 mod system;
 mod tcp;
 mod time;
+mod web_game;
 mod worker;
 
 pub use config::{
@@ -69,3 +70,4 @@ pub use parlor_hub::StateMemory;
 pub use renewal::CERTIFICATE_EVERY;
 pub use server::{Server, Stats};
 pub use time::Time;
+pub use web_game::{WebFile, WebGame};

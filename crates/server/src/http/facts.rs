@@ -5,6 +5,7 @@ use crate::access::Access;
 use crate::metrics::Metrics;
 use crate::seldom::Seldom;
 use crate::shard::Shards;
+use crate::web_game::WebGame;
 use axum::response::{IntoResponse, Response};
 use core::net::IpAddr;
 use hyper::StatusCode;
@@ -28,6 +29,8 @@ pub(crate) struct Facts {
     pub(crate) pages: Pages,
     /// Limits the log of rejected page requests.
     pub(crate) strangers: Mutex<Seldom>,
+    /// The game that browsers play from here.
+    pub(crate) web_game: Option<WebGame>,
     /// The counters.
     pub(crate) metrics: Arc<Metrics>,
 }

@@ -228,7 +228,8 @@ fn facts(
     let addresses = addresses(public, addr.ip(), port, fingerprint);
     let metrics = Arc::new(Metrics::new(config.apps.as_deref()));
     let is_draining = AtomicBool::new(false);
-    Ok(Facts { port, fingerprint, addresses, is_draining, pages, strangers: Mutex::default(), metrics })
+    let (strangers, web_game) = (Mutex::default(), config.web_game);
+    Ok(Facts { port, fingerprint, addresses, is_draining, pages, strangers, web_game, metrics })
 }
 
 /// The web pages that may send requests.

@@ -9,3 +9,4 @@ mod limits;
 mod pages;
 mod renewal;
 mod rooms;
+mod web_game;
