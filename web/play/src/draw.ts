@@ -14,6 +14,10 @@ const COLOURS = [
 /** Ticks from one dash to the next. */
 const DASH_EVERY = (HZ * 8) / 5;
 const TRAIL_MOST = 9;
+/** Units around the field: a magpie at its edge is seen whole. */
+const MARGIN = 1.2;
+const WIDE = FIELD_WIDTH + 2 * MARGIN;
+const HIGH = FIELD_HEIGHT + 2 * MARGIN;
 
 export function colour(slot: number): string {
   const [r, g, b] = COLOURS[slot % COLOURS.length]!;
@@ -37,9 +41,9 @@ export class Painter {
     this.#pen = pen;
     const fit = () => {
       const { width } = canvas.getBoundingClientRect();
-      this.#scale = Math.max(1, (width * Math.min(devicePixelRatio, 2)) / FIELD_WIDTH);
-      canvas.width = Math.round(this.#scale * FIELD_WIDTH);
-      canvas.height = Math.round(this.#scale * FIELD_HEIGHT);
+      this.#scale = Math.max(1, (width * Math.min(devicePixelRatio, 2)) / WIDE);
+      canvas.width = Math.round(this.#scale * WIDE);
+      canvas.height = Math.round(this.#scale * HIGH);
     };
     new ResizeObserver(fit).observe(canvas);
     fit();
@@ -47,7 +51,7 @@ export class Painter {
 
   draw({ scene, me, host, timeMs }: View): void {
     const pen = this.#pen;
-    pen.setTransform(this.#scale, 0, 0, this.#scale, 0, 0);
+    pen.setTransform(this.#scale, 0, 0, this.#scale, this.#scale * MARGIN, this.#scale * MARGIN);
     this.#ground();
     for (const [number, gem] of scene.gems) this.#gem(gem, timeMs + number * 331);
     const best = ranking(scene)[0];
@@ -66,7 +70,7 @@ export class Painter {
     ground.addColorStop(0, "#16263a");
     ground.addColorStop(1, "#12202b");
     pen.fillStyle = ground;
-    pen.fillRect(0, 0, FIELD_WIDTH, FIELD_HEIGHT);
+    pen.fillRect(-MARGIN, -MARGIN, WIDE, HIGH);
     pen.fillStyle = "#ffffff12";
     for (let x = 5; x < FIELD_WIDTH; x += 5) {
       for (let y = 5; y < FIELD_HEIGHT; y += 5) circle(pen, x, y, 0.12);
@@ -122,7 +126,7 @@ export class Painter {
     pen.restore();
     if (dizzy) this.#stars(state.x, state.y, how.timeMs);
     if (how.leads) crown(pen, state.x, state.y - 2.5);
-    const name = badge.name.length > 14 ? `${badge.name.slice(0, 13)}…` : badge.name;
+    const name = badge.name.length > 16 ? `${badge.name.slice(0, 15)}…` : badge.name;
     const below = state.y > FIELD_HEIGHT - 5 ? state.y - (how.leads ? 4.2 : 2.7) : state.y + 3;
     label(pen, how.isHost ? `★ ${name}` : name, state.x, below, 1.15, how.isMe ? "#ffffff" : tint);
   }

@@ -21,7 +21,9 @@ export class NetGraph {
   update(room: Room, timeMs: number): void {
     if (timeMs < this.#next) return;
     this.#next = timeMs + EVERY_MS;
-    const { pingMs, status } = room;
+    const { status } = room;
+    const { rttMs } = room.diagnostics;
+    const pingMs = typeof rttMs === "number" ? rttMs : undefined;
     const link = NAMES[room.players.get(room.me)?.link ?? ""] ?? "connected";
     this.#pings.push(status === "open" || status === "migrating" ? pingMs : undefined);
     if (this.#pings.length > BARS) this.#pings.shift();
