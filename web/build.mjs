@@ -5,6 +5,7 @@ import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
+import { compress } from "lzma1";
 
 const here = (path) => new URL(path, import.meta.url).pathname;
 const SDK = here("../sdk/ts/dist");
@@ -28,7 +29,24 @@ async function bundle(entry, options) {
   return Buffer.from(outputFiles[0].contents);
 }
 
-const wasm = asset("parlor.wasm", "application/wasm", readFileSync(`${SDK}/parlor.wasm`));
+/** The WebAssembly without its custom sections: names of functions are for profilers. */
+function code(module) {
+  const kept = [module.subarray(0, 8)];
+  for (let at = 8; at < module.length; ) {
+    const start = at;
+    const isCustom = module[at++] === 0;
+    let [length, shift, byte] = [0, 0, 0x80];
+    for (; byte & 0x80; shift += 7) {
+      byte = module[at++];
+      length |= (byte & 0x7f) << shift;
+    }
+    at += length;
+    if (!isCustom) kept.push(module.subarray(start, at));
+  }
+  return new Uint8Array(Buffer.concat(kept));
+}
+
+const wasm = asset("parlor.lzma", "application/octet-stream", compress(code(readFileSync(`${SDK}/parlor.wasm`)), 9));
 const script = asset("play.js", "text/javascript; charset=utf-8", await bundle("play/src/main.ts", {
   format: "esm", target: "es2022", alias: { parlor: `${SDK}/slim.js` }, define: { PARLOR_WASM: JSON.stringify(wasm) },
   legalComments: "none",

@@ -90,7 +90,7 @@ fn fnv(hash: u32, byte: u8) -> u32 {
 }
 
 fn published(world: &mut World) -> Vec<String> {
-    let place = |units: f32| (units * 64.0) as i32;
+    let place = |units: f32| format!("{:.0}", units * 64.0);
     let line = |(key, value): (String, Value)| match value {
         Value::Player(PlayerState { x, y, heading, motion, safe, score, dash_ready_at }) => {
             let (x, y) = (place(x), place(y));
