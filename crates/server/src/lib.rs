@@ -56,6 +56,7 @@ mod system;
 mod tcp;
 mod time;
 mod web_identity;
+mod web_game;
 mod worker;
 
 pub use config::{
@@ -71,3 +72,4 @@ pub use renewal::CERTIFICATE_EVERY;
 pub use server::{Server, Stats};
 pub use time::Time;
 pub use web_identity::{WEB_FILE, WEB_NEXT_FILE};
+pub use web_game::{WebFile, WebGame};

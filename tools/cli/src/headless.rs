@@ -4,6 +4,7 @@ use crate::args::HeadlessArgs;
 use crate::game::{Bot, Script};
 use crate::player::{Pilot, Player};
 use crate::report::{HASH_EVERY, Report};
+use crate::web;
 use anyhow::Context;
 use parlor::{RoomBuilder, kind};
 use parlor_terminal::connect_options::{self, ConnectArgs};
@@ -38,7 +39,7 @@ pub(crate) fn apply<K: kind::Hosted>(
 }
 
 /// Plays until the time is over, every member's room has ended, or Ctrl-C is pressed. Says on standard error which room it is, and
-/// who of the players becomes its host.
+/// who of the players becomes its host; with a server in this process also where browsers play.
 ///
 /// # Errors
 /// If a member cannot go on.
@@ -46,6 +47,7 @@ pub(crate) fn play(
     players: &mut [Player],
     names: &[String],
     args: &HeadlessArgs,
+    own_port: Option<u16>,
     stop: &AtomicBool,
 ) -> anyhow::Result<()> {
     let end = End::after(args.seconds, stop);
@@ -58,6 +60,10 @@ pub(crate) fn play(
             announced = true;
             // Standard output is for the report; whoever starts a host wants the code before it ends.
             let _ = writeln!(std::io::stderr(), "room {code}");
+            if let Some(port) = own_port {
+                let page = web::room_on_this_machine(port, code);
+                let _ = writeln!(std::io::stderr(), "play in a browser: {page}");
+            }
         }
         for (player, name) in players.iter_mut().zip(names) {
             if player.take_promotion() {

@@ -17,6 +17,7 @@ mod services;
 mod talk;
 mod typed;
 mod view;
+mod web;
 
 use args::Command;
 use parlor_terminal::error_text;

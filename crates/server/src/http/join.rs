@@ -3,12 +3,13 @@
 use super::asked::AskedFrom;
 use super::facts::Context;
 use super::rooms::find;
+use super::web_game;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, State};
 use axum::response::{Html, IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 
 /// Defence beside escaping: injected content could not run, load or send anything.
@@ -26,9 +27,14 @@ pub(super) async fn page(
     State(context): State<Context>,
     Extension(from): Extension<AskedFrom>,
     path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
 ) -> Response {
     let (status, retry_after, title, body) = match find(&context, from, path).await {
         Ok(room) => {
+            let game = context.facts.web_game.as_ref().filter(|game| game.app == room.app);
+            if let Some(page) = web_game::page(game, &headers) {
+                return page;
+            }
             let (code, app) = (escape(room.code.as_str()), escape(&room.app));
             let invite = escape(&context.facts.invite(room.code, None).link("parlor"));
             let (players, max) = (room.players, room.max_players);

@@ -13,6 +13,7 @@ mod stay;
 mod upgrade;
 mod visit;
 mod web;
+mod web_game;
 
 pub use asked::{AskedFrom, bearer};
 pub(crate) use facts::Facts;
@@ -35,7 +36,7 @@ use core::time::Duration;
 use facts::{Context, SERVICES, not_found};
 use hyper::StatusCode;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue};
+use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -84,6 +85,7 @@ impl Site {
             .route("/join/{code}", get(join::page))
             .route("/ws", get(upgrade::websocket))
             .route("/web.json", web::route(services.is_some()))
+            .route(web_game::ASSETS, get(web_game::asset))
             .fallback(not_found);
         let readiness = Readiness { facts: Arc::clone(&facts), services: services.clone() };
         router = router.merge(readiness_routes(readiness));
@@ -176,17 +178,25 @@ fn ended(ended: Option<Result<(), hyper::Error>>) {
     }
 }
 
-async fn front(State(Context { facts, .. }): State<Context>) -> String {
+async fn front(State(Context { facts, .. }): State<Context>, headers: HeaderMap) -> Response {
+    web_game::page(facts.web_game.as_ref(), &headers).unwrap_or_else(|| summary(&facts).into_response())
+}
+
+fn summary(facts: &Facts) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let port = facts.port;
     let fingerprint = match facts.fingerprint {
         Some(fingerprint) => format!("Its certificate is its own and has the fingerprint {fingerprint}.\n"),
         None => String::new(),
     };
+    let web = match facts.web_game {
+        Some(game) => format!("In a browser, this page plays {}.\n", game.app),
+        None => String::new(),
+    };
     format!(
         "Parlor server {version}: rooms for multiplayer games.\n\n\
          To play, start a game that uses Parlor and give it the code of a room or an invite; /join/CODE shows both.\n\
-         Games connect by QUIC on UDP port {port}, or by WebSocket at /ws; web pages by WebTransport at /wt, or by WebSocket.\n{fingerprint}\n\
+         Games connect by QUIC on UDP port {port}, or by WebSocket at /ws; web pages by WebTransport at /wt, or by WebSocket.\n{fingerprint}{web}\n\
          /rooms/CODE  about a room, as JSON\n\
          /join/CODE   the same as a page\n\
          /health      whether the server lives\n\

@@ -126,6 +126,7 @@ pub(crate) fn route(path: &str) -> &'static str {
         _ if path.starts_with("/v1/") => "operations",
         _ if path.starts_with("/rooms/") => "room",
         _ if path.starts_with("/join/") => "join",
+        _ if path.starts_with("/assets/") => "asset",
         _ => OTHER,
     }
 }

@@ -10,3 +10,4 @@ mod pages;
 mod renewal;
 mod rooms;
 mod webtransport;
+mod web_game;

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &BotsArgs) -> anyhow::Result<()> {
         players.push(player);
         names.push(name);
     }
-    headless::play(&mut players, &names, &args.headless, &stop)?;
+    headless::play(&mut players, &names, &args.headless, None, &stop)?;
     if !args.headless.json {
         tell_ends(&players, &names);
     }

@@ -5,6 +5,7 @@ use crate::headless;
 use crate::player::{self, Pilot, Player, shown};
 use crate::report::Report;
 use crate::view::{Command, Controls, HudModel, MemberLine, Stage, draw};
+use crate::web;
 use anyhow::Context;
 use arboard::Clipboard;
 use parlor::{CloseReason, ClosedReason, LinkKind, Room, RoomBuilder, Transport, kind};
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     let name = connect_options::name(args.name.as_deref());
     let own = match args.join.room() {
         Some(_) => None,
-        None => OwnServer::unless_configured(args.port, &args.connect)?,
+        None => OwnServer::unless_configured(args.port, &args.connect, web::game(None))?,
     };
     let stop = stop_flag()?;
     let pilot = match &args.headless.script {
@@ -53,7 +54,8 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
             own.iter().for_each(|_| player.take_room_along());
         }
         let names = [name];
-        headless::play(&mut players, &names, &args.headless, &stop)?;
+        let own_port = own.as_ref().and_then(OwnServer::port);
+        headless::play(&mut players, &names, &args.headless, own_port, &stop)?;
         return headless::finish(players, &names, &args.headless, |reports| {
             report(reports, args.headless.json)
         });
@@ -172,6 +174,9 @@ fn describe(hud: &mut HudModel, player: &Player, own: Option<&OwnServer>) {
     hud.code = info.code.filter(|_| room.is_connected()).map(|code| code.to_string());
     hud.join_command = hud.code.as_ref().map(|code| format!("parlor play --join {code}")).unwrap_or_default();
     hud.invite = invite(room, own);
+    let code = info.code.filter(|_| room.is_connected());
+    let own_room = own.and_then(OwnServer::port).zip(code);
+    hud.page = own_room.map(|(port, code)| web::room_on_this_machine(port, code));
     hud.me = info.local_id.map(|id| id.0);
     let gone = gone_host(player);
     hud.host = info.host_id.map(|id| id.0).filter(|host| gone != Some(*host));

@@ -2,7 +2,7 @@
 
 use crate::args::{AccountsArg, AdmissionArg, ServeArgs};
 use crate::bounds::Bounds;
-use crate::{logging, services};
+use crate::{logging, services, web};
 use anyhow::{Context, bail};
 use parlor::lan::Network;
 use parlor_server::admission::Policy;
@@ -42,6 +42,7 @@ fn settings(args: ServeArgs) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
     // Who comes back to a kept room must know the server again. A certificate that is given needs no folder.
     let kept = args.data.as_ref().filter(|_| args.certificate.is_none() && args.key.is_none());
     let folder = args.identity.as_ref().or(kept).cloned();
+    let web_game = web::game(args.apps.as_deref());
     let identity = identity(args.certificate.clone(), args.key.clone(), folder)?;
     let online = online(&args, bounds)?;
     let admission = admission(args.admission_key, args.admission, online.is_some())?;
@@ -78,6 +79,7 @@ fn settings(args: ServeArgs) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
         metrics: args.metrics,
         kept_matches,
         lan: args.lan.then(Network::default),
+        web_game,
         ..default
     };
     Ok((config, online))
@@ -180,6 +182,7 @@ fn admission(
 
 async fn serve(config: Config, online: Option<OnlineConfig>) -> anyhow::Result<()> {
     let (impairment, is_announced) = (config.impairment, config.lan.is_some());
+    let has_page = config.web_game.is_some();
     // Before anybody is told that the server runs: whoever reads that may stop it at once.
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .context("SIGTERM cannot be listened for")?;
@@ -188,6 +191,10 @@ async fn serve(config: Config, online: Option<OnlineConfig>) -> anyhow::Result<(
         None => Server::start(config).await?,
     };
     announce(&server, online.as_ref());
+    if has_page {
+        announce_page(&server);
+    }
+    say("Ctrl-C tells every room and goes down.");
     if let Some(impairment) = impairment {
         say(&format!("  network  impaired on purpose, each way: {impairment}"));
     }
@@ -255,7 +262,14 @@ fn announce(server: &Server, online: Option<&OnlineConfig>) {
             ));
         }
     }
-    say("Ctrl-C tells every room and goes down.");
+}
+
+/// Says where browsers play.
+fn announce_page(server: &Server) {
+    say(&format!("  browser  play in a browser: {}", web::on_this_machine(server.local_port())));
+    for page in web::elsewhere(server.addresses()) {
+        say(&format!("           from elsewhere: {page}"));
+    }
 }
 
 /// Says how the server is looked after.

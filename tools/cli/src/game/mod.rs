@@ -8,6 +8,8 @@
 //! dashing into another magpie scatters a third of what it carries. After a minute the richest wins.
 
 mod bot;
+#[cfg(test)]
+mod golden;
 mod scene;
 mod script;
 mod state;

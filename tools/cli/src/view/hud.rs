@@ -72,6 +72,8 @@ pub(crate) struct HudModel {
     pub join_command: String,
     /// The link for a friend elsewhere, once there is one.
     pub invite: Option<String>,
+    /// Where a browser on this machine joins, if this process is the server.
+    pub page: Option<String>,
     /// The player that sits here.
     pub me: Option<u32>,
     /// The player whose machine is the authority.

@@ -48,7 +48,14 @@ fn trying(area: Rect, buffer: &mut Buffer, title: &str, what: &str, tick: u32) {
 
 fn waiting(area: Rect, buffer: &mut Buffer, hud: &HudModel) {
     let command = Line::styled(clean(&hud.join_command), Style::new().fg(TEXT).bold());
-    let lines = vec![hint("a friend types"), command, Line::default(), hint("press an arrow key to warm up")];
+    let mut lines = vec![hint("a friend types"), command];
+    if let Some(page) = &hud.page {
+        lines.extend([
+            hint("or opens, in a browser here"),
+            Line::styled(clean(page), Style::new().fg(TEXT).bold()),
+        ]);
+    }
+    lines.extend([Line::default(), hint("press an arrow key to warm up")]);
     popup(area, buffer, " waiting for players ", ACCENT, lines, hud.code.as_deref());
 }
 
@@ -118,6 +125,10 @@ fn help(hud: &HudModel) -> Vec<Line<'static>> {
         "hosts on, unless ★ runs the server, too.",
     ];
     let mut lines: Vec<_> = lines.into_iter().map(|line| Line::styled(line, TEXT).left_aligned()).collect();
+    if let Some(page) = &hud.page {
+        lines.push(Line::styled("In a browser on this machine, join at", TEXT).left_aligned());
+        lines.push(Line::styled(clean(page), FAINT).left_aligned());
+    }
     if let Some(invite) = &hud.invite {
         lines.push(Line::styled("From another machine, join by", TEXT).left_aligned());
         lines.push(Line::styled(clean(invite), FAINT).left_aligned());

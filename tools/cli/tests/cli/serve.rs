@@ -2,6 +2,8 @@
 
 use crate::support::{Machine, Running};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 
 /// A server that logs, and its address.
 fn serve(machine: &Machine, args: &[&str]) -> (Running, String) {
@@ -69,4 +71,41 @@ fn threat_33_no_name_of_a_player_forges_a_line_of_the_log() {
             }
         }
     }
+}
+
+/// The head of what is answered to a browser that opens an address.
+fn opened(page: &str) -> String {
+    let (place, path) =
+        page.strip_prefix("http://localhost:").and_then(|rest| rest.split_once('/')).expect("here");
+    let port: u16 = place.parse().expect("a port");
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("it listens");
+    let request = format!(
+        "GET /{path} HTTP/1.1\r\nHost: localhost:{port}\r\nAccept: text/html\r\nAccept-Encoding: gzip\r\n\
+         Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("it answers and closes");
+    let text = String::from_utf8_lossy(&answer);
+    text.split_once("\r\n\r\n").expect("a head").0.to_owned()
+}
+
+#[test]
+fn the_printed_addresses_open_the_page_in_a_browser() {
+    let is_page = |head: &str| head.starts_with("HTTP/1.1 200 ") && head.contains("wasm-unsafe-eval");
+    let machine = Machine::new();
+    let (server, _) = serve(&machine, &[]);
+    let page = server.says("  browser  play in a browser: ");
+    assert!(is_page(&opened(&page)), "{}", opened(&page));
+    let (other, address) = serve(&machine, &["--app", "tanks"]);
+    let port = address.rsplit(':').next().expect("a port");
+    let text = opened(&format!("http://localhost:{port}/"));
+    assert!(text.contains("text/plain"), "a server of other games has no page for this one: {text}");
+    drop(other);
+
+    let host = machine.start(&["play", "--headless", "--seconds", "300"]);
+    let code = host.complains("room ");
+    let page = host.complains("play in a browser: ");
+    assert!(page.ends_with(&format!("/join/{code}")), "{page}");
+    assert!(is_page(&opened(&page)), "{}", opened(&page));
 }

@@ -71,7 +71,8 @@ impl DemoLoop {
     /// If that server does not start.
     pub(crate) fn new(args: &ArenaArgs) -> anyhow::Result<Self> {
         let is_hosted = args.join.room().is_none();
-        let server = if is_hosted { OwnServer::unless_configured(args.port, &args.connect)? } else { None };
+        let server =
+            if is_hosted { OwnServer::unless_configured(args.port, &args.connect, None)? } else { None };
         Ok(DemoLoop { host: None, members: Vec::new(), server })
     }
 

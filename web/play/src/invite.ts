@@ -1,0 +1,106 @@
+/** The dialog by which others come in: a link, a QR code, and what a terminal takes. */
+
+import type { Room } from "parlor";
+import qrcode from "qrcode-generator";
+import { byId } from "./page.ts";
+
+/** Modules of white around a QR code, as its standard asks for. */
+const QUIET = 4;
+
+/** What the server says of a room: `GET /rooms/CODE`. */
+type Described = { invite?: string; fingerprint?: string | null };
+
+export class InviteDialog {
+  readonly #dialog = byId("dialog", HTMLDialogElement);
+  readonly #link = byId("link", HTMLInputElement);
+  readonly #copy = byId("copy", HTMLButtonElement);
+  readonly #share = byId("share", HTMLButtonElement);
+
+  constructor(signal: AbortSignal) {
+    byId("dialog-close").addEventListener("click", () => this.#dialog.close(), { signal });
+    this.#dialog.addEventListener("click", ({ target }) => target === this.#dialog && this.#dialog.close(), { signal });
+    this.#copy.addEventListener("click", () => void this.#toClipboard(), { signal });
+    this.#share.hidden = !("share" in navigator);
+    const share = () => navigator.share({ title: "Magpies", url: this.#link.value }).catch(() => {});
+    this.#share.addEventListener("click", () => void share(), { signal });
+  }
+
+  async show(room: Room): Promise<void> {
+    const described = await describe(room.code);
+    const { link, isLocal } = publicLink(room.inviteUrl(), described);
+    this.#link.value = link;
+    this.#copy.textContent = "Copy";
+    byId("dialog-code").textContent = room.code;
+    byId("link-hint").textContent = hint(isLocal, described);
+    const terminal = isLoopback(location.hostname) ? room.code : `'${described.invite ?? room.code}'`;
+    byId("command").textContent = `parlor play --join ${terminal}`;
+    drawCode(byId("qr", HTMLCanvasElement), this.#link.value);
+    if (!this.#dialog.open) this.#dialog.showModal();
+  }
+
+  close(): void {
+    this.#dialog.close();
+  }
+
+  async #toClipboard(): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(this.#link.value);
+      this.#copy.textContent = "Copied";
+    } catch {
+      // Without the permission, or without a secure context, a person copies what is selected.
+      this.#link.select();
+      this.#copy.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C";
+    }
+  }
+}
+
+async function describe(code: string): Promise<Described> {
+  try {
+    const answer = await fetch(`/rooms/${code}`);
+    return answer.ok ? ((await answer.json()) as Described) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** The link for others. `localhost` leads to nobody else, so there the server's own address takes its place. */
+function publicLink(link: string, { invite }: Described): { link: string; isLocal: boolean } {
+  const url = new URL(link);
+  if (!isLoopback(url.hostname)) return { link, isLocal: false };
+  const server = invite === undefined ? null : new URL(invite).searchParams.get("server");
+  const host = server && URL.canParse(`https://${server}`) ? new URL(`https://${server}`) : undefined;
+  if (!host || isLoopback(host.hostname)) return { link, isLocal: true };
+  host.pathname = url.pathname;
+  host.hash = url.hash;
+  return { link: host.href, isLocal: false };
+}
+
+function hint(isLocal: boolean, { fingerprint }: Described): string {
+  if (isLocal) return "This link works on this machine only: the server has no address in a network.";
+  if (!fingerprint) return "Scan the code, or send the link.";
+  return "Scan the code with a phone in the same network. Its browser warns, because this server made its certificate "
+    + "itself: choose “Advanced” and go on.";
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127\./.test(host);
+}
+
+function drawCode(canvas: HTMLCanvasElement, text: string): void {
+  const code = qrcode(0, "M");
+  code.addData(text);
+  code.make();
+  const modules = code.getModuleCount();
+  const size = Math.max(2, Math.floor(528 / (modules + 2 * QUIET)));
+  canvas.width = canvas.height = size * (modules + 2 * QUIET);
+  const pen = canvas.getContext("2d");
+  if (!pen) return;
+  pen.fillStyle = "#fff";
+  pen.fillRect(0, 0, canvas.width, canvas.height);
+  pen.fillStyle = "#000";
+  for (let row = 0; row < modules; row++) {
+    for (let column = 0; column < modules; column++) {
+      if (code.isDark(row, column)) pen.fillRect((column + QUIET) * size, (row + QUIET) * size, size, size);
+    }
+  }
+}
