@@ -109,6 +109,13 @@ fn of_members(event: &Event) -> Option<Fields> {
             .member("id", *id)
             .with("name", name.as_str())
             .with("reason", reason.as_str()),
+        Event::SpectatorJoined(spectator) => {
+            Fields::of_type("spectatorJoined").with("spectator", spectator.describe())
+        }
+        Event::SpectatorLeft { id, name, reason } => Fields::of_type("spectatorLeft")
+            .member("id", *id)
+            .with("name", name.as_str())
+            .with("reason", reason.as_str()),
         Event::PlayerLost { id, reason } => {
             Fields::of_type("playerLost").member("id", *id).with("reason", reason.as_str())
         }
@@ -189,6 +196,7 @@ fn of_room(event: &Event) -> Fields {
         Event::HostChanged { host, previous } => {
             Fields::of_type("hostChanged").member("host", *host).some_member("previous", *previous)
         }
+        Event::HandOverRefused { why } => Fields::of_type("handOverRefused").with("why", why.as_str()),
         Event::Throttled => Fields::of_type("throttled"),
         Event::Closed(reason) => of_closed(Fields::of_type("closed"), reason),
         // The two functions before this one have the others.
@@ -261,6 +269,7 @@ impl Describe for Player {
             .with_some("user", self.user.as_deref())
             .with("isHost", self.is_host)
             .with("isMe", self.is_me)
+            .with("isSpectator", self.is_spectator)
             .with("connected", self.connected)
             .with("slow", self.slow)
             .with("direct", self.direct)
@@ -473,6 +482,7 @@ impl RoomError {
             },
             RoomError::World(_) => "world",
             RoomError::Refused { .. } => "refused",
+            RoomError::NotHandedOver { .. } => "not_handed_over",
             RoomError::Full => "full",
             RoomError::File { .. } => "file",
         }

@@ -444,7 +444,9 @@ pub(super) fn welcome(
     Welcome {
         version,
         session,
-        capabilities: capability::RETURNS | capability::HANDS_OVER | if spectates { capability::SPECTATES } else { 0 },
+        capabilities: capability::RETURNS
+            | capability::HANDS_OVER
+            | if spectates { capability::SPECTATES } else { 0 },
         room: setup.id,
         code: setup.code,
         kind: setup.settings.kind,

@@ -247,8 +247,7 @@ fn threat_25_each_epoch_has_one_authority_and_nobody_elses_word_counts() {
 
 fn with_members(mut room: Room, members: u32) -> Room {
     for _ in 0..members {
-        let join =
-            Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false };
+        let join = Input::Join { name: String::new(), user: None, link: LinkKind::Memory, spectates: false };
         room.handle(join, NOW).expect("it may");
     }
     room

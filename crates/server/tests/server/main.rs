@@ -9,5 +9,5 @@ mod limits;
 mod pages;
 mod renewal;
 mod rooms;
-mod webtransport;
 mod web_game;
+mod webtransport;

@@ -46,7 +46,8 @@ exports! {
     /// Reports a link.
     fn connected(link: i32, now: f64) -> i32 {
         ask(|room, _| {
-            let kind = u8::try_from(link).ok().and_then(|kind| LinkKind::from_wire(kind).ok());
+            let kind = u8::try_from(link).ok().map(LinkKind::from_wire);
+            let kind = kind.filter(|kind| !matches!(kind, LinkKind::Unknown(_)));
             let kind = kind.ok_or_else(|| Fault::bad_call("there is no such kind of link"))?;
             let now = room.at(now)?;
             room.rate = StreamRate::default();
