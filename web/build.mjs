@@ -1,5 +1,7 @@
-// Builds the pages into web/dist, compressed, with the table that the server embeds. `cargo xtask web` runs it; the SDK
-// in sdk/ts must be built before.
+// Builds the pages, compressed, with the table that the server embeds:
+//
+//   cargo xtask test --only wasm --only sdk --only web     builds the SDK, and the pages into target/web
+//   node web/build.mjs [FOLDER]                            default: web/dist, which is in git
 
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
@@ -9,7 +11,8 @@ import { compress } from "lzma1";
 
 const here = (path) => new URL(path, import.meta.url).pathname;
 const SDK = here("../sdk/ts/dist");
-const DIST = here("dist");
+const CORE = here("../target/wasm/wasm32-unknown-unknown/page/parlor_wasm.wasm");
+const DIST = process.argv[2] ?? here("dist");
 /** The page's own script, with the SDK and without the core; all files together. */
 const SCRIPT_BYTES_MAX = 60_000;
 const ALL_BYTES_MAX = 400_000;
@@ -46,7 +49,7 @@ function code(module) {
   return new Uint8Array(Buffer.concat(kept));
 }
 
-const wasm = asset("parlor.lzma", "application/octet-stream", compress(code(readFileSync(`${SDK}/parlor.wasm`)), 9));
+const wasm = asset("parlor.lzma", "application/octet-stream", compress(code(readFileSync(CORE)), 9));
 const script = asset("play.js", "text/javascript; charset=utf-8", await bundle("play/src/main.ts", {
   format: "esm", target: "es2022", alias: { parlor: `${SDK}/slim.js` }, define: { PARLOR_WASM: JSON.stringify(wasm) },
   legalComments: "none",
@@ -56,7 +59,7 @@ const page = readFileSync(here("play/index.html"), "utf8").replaceAll("/assets/p
 files.unshift({ name: "index.html", path: "/", contentType: "text/html; charset=utf-8", gzip: gzipSync(page, { level: 9 }) });
 
 rmSync(DIST, { recursive: true, force: true });
-mkdirSync(DIST);
+mkdirSync(DIST, { recursive: true });
 for (const { name, gzip } of files) writeFileSync(`${DIST}/${name}.gz`, gzip);
 const rows = files.map(({ name, path, contentType }) =>
   `    WebFile { path: "${path}", content_type: "${contentType}", gzip: include_bytes!("${name}.gz") },\n`);

@@ -1,10 +1,10 @@
-//! The steps of the TypeScript SDK: `sdk` builds and tests it in Node, `browser` plays with it in Chromium. Both
-//! need what the step `wasm` builds.
+//! The steps of TypeScript: `sdk` builds and tests the SDK in Node, `web` the pages that the server embeds, `browser`
+//! plays with both in Chromium. All need what the step `wasm` builds.
 
 use std::path::Path;
 
 use crate::steps::{Invocation, Level, Missing, Work, need};
-use crate::wasm::FILE;
+use crate::wasm::{self, FILE, PAGE};
 
 /// The server that the tests play on.
 const SERVER: &str = "build --workspace --all-features --bin parlor";
@@ -17,6 +17,18 @@ pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
         Invocation::new("node").args("sdk/ts/build.mjs"),
         Invocation::cargo(SERVER),
         npm("run integration", "sdk/ts", root)?,
+    ]))
+}
+
+/// The pages of `web`, built anew but not into `web/dist`: types, unit tests and sizes.
+pub(crate) fn plan_web(root: &Path, _: Level) -> Result<Work, Missing> {
+    Ok(Work::Run(vec![
+        wasm::compile(PAGE)?,
+        npm("ci --no-fund --no-audit", "sdk/ts", root)?,
+        Invocation::new("node").args("sdk/ts/build.mjs"),
+        npm("ci --no-fund --no-audit", "web", root)?,
+        npm("test", "web", root)?,
+        Invocation::new("node").args("web/build.mjs target/web"),
     ]))
 }
 

@@ -9,6 +9,9 @@ use std::process::Command;
 
 use crate::steps::{Invocation, Level, Missing, Work, need};
 
+/// The profile of the core in `web/dist`, which the server embeds.
+pub(crate) const PAGE: &str = "page";
+
 /// What the build leaves.
 pub(crate) const FILE: &str = "target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm";
 
@@ -23,21 +26,23 @@ const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std";
 /// Chooses the toolchain that compiles what a page loads.
 pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
     need("gzip --version", "gzip is not installed", "apt-get install gzip")?;
-    Ok(Work::Web(if rustup_has_target() { rustup_cargo() } else { debian_cargo()? }))
+    Ok(Work::Web(compile("web")?))
 }
 
-fn rustup_cargo() -> Invocation {
-    Invocation::cargo(&build())
+/// Compiles the core with a profile.
+pub(crate) fn compile(profile: &str) -> Result<Invocation, Missing> {
+    let build = build(profile);
+    if rustup_has_target() { Ok(Invocation::cargo(&build)) } else { debian_cargo(&build) }
 }
 
-fn debian_cargo() -> Result<Invocation, Missing> {
+fn debian_cargo(build: &str) -> Result<Invocation, Missing> {
     let absent = [DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_STD].into_iter().find(|path| !Path::new(path).exists());
     if let Some(path) = absent {
         let why = format!("there is no standard library for {TARGET}: rustup has none, and no {path}");
         return Err(Missing { why, hint: HINT.to_owned() });
     }
     let cargo = Invocation::new(DEBIAN_CARGO)
-        .args(&build())
+        .args(build)
         .args("-Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size")
         .env("RUSTC", DEBIAN_RUSTC)
         // `-Z` wants a nightly compiler or this.
@@ -49,8 +54,8 @@ fn debian_cargo() -> Result<Invocation, Missing> {
 }
 
 /// A target directory of its own: another compiler would throw out everything in the usual one.
-fn build() -> String {
-    format!("build --lib -p parlor-wasm --profile web --target {TARGET} --target-dir target/wasm")
+fn build(profile: &str) -> String {
+    format!("build --lib -p parlor-wasm --profile {profile} --target {TARGET} --target-dir target/wasm")
 }
 
 fn rustup_has_target() -> bool {
