@@ -4,7 +4,7 @@ use parlor_client_core::{ClosedReason, Event, Options, RoomCore, RoomError};
 use parlor_hub::Config;
 use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::envelope::Recipient;
-use parlor_proto::wire::handshake::Refusal;
+use parlor_proto::wire::handshake::{Refusal, capability};
 use parlor_proto::{ApiMisuse, CloseReason, Instant, Lane, MemberId, Packet};
 use parlor_sim::{APP, Link, PeerId, Sim, for_seeds};
 use parlor_sync::keyed::Audience;
@@ -222,12 +222,14 @@ fn m1_an_older_server_seats_no_player_in_place_of_a_spectator() {
     let code = sim.code(host);
     let watcher = sim.enter(Options { spectate: true, ..Options::join(APP, code) }, Link::quic());
     // The server reads the hello as one that does not know the capability.
-    let hello: Vec<u8> = [&[5][..], APP.as_bytes(), &[0, 3]].concat();
+    let older = capability::RETURNS | capability::HANDS_OVER;
+    let [older, newer] = [older, older | capability::SPECTATES].map(|bits| u8::try_from(bits).unwrap());
+    let hello: Vec<u8> = [&[5][..], APP.as_bytes(), &[0, newer]].concat();
     sim.tamper(watcher, move |_, packet| {
         let at = packet.bytes.windows(hello.len()).position(|part| part == hello);
         let mut bytes = packet.bytes.to_vec();
         if let Some(at) = at {
-            bytes[at + hello.len() - 1] = 1;
+            bytes[at + hello.len() - 1] = older;
         }
         vec![Packet { bytes: bytes.into(), ..packet }]
     });
