@@ -74,7 +74,7 @@ fn the_authoritys_seat_is_a_new_process_own_where_it_can_be_its_own_heir() {
 }
 
 #[test]
-fn m9_who_returns_is_the_same_player_by_its_user_while_its_seat_is_kept_and_after() {
+fn threat_08_m9_who_returns_is_the_same_player_by_its_user_while_its_seat_is_kept_and_after() {
     let mut house = House::new();
     let (host, code) = house.open(4);
     let guest = house.join(code, Some("ada"));
@@ -128,7 +128,7 @@ fn m9_refusals_say_whose_the_session_is() {
 }
 
 #[test]
-fn m9_nobody_else_returns_as_a_member_that_is_gone() {
+fn threat_08_m9_nobody_else_returns_as_a_member_that_is_gone() {
     let mut house = House::new();
     let (_, code) = house.open(8);
     let guest = house.join(code, None);

@@ -53,7 +53,7 @@ impl House {
 }
 
 #[test]
-fn m1_spectators_and_players_have_seats_of_their_own() {
+fn threat_45_m1_spectators_and_players_have_seats_of_their_own() {
     let mut house = House::new();
     let (host, code) = house.open_watched(RoomKind::PlayerHosted, 2);
     let watching: Vec<ConnectionId> =
@@ -113,7 +113,7 @@ fn m1_a_room_takes_as_many_spectators_as_its_opener_says() {
 }
 
 #[test]
-fn m1_a_spectator_that_says_what_players_say_is_turned_out() {
+fn threat_21_m1_a_spectator_that_says_what_players_say_is_turned_out() {
     let said: [(ChannelId, &'static [u8]); 9] = [
         (channel::INPUT, b"\0"),
         (channel::STATE, b"\0"),
@@ -254,7 +254,7 @@ fn m1_a_room_whose_players_are_gone_ends_although_some_watch() {
 }
 
 #[test]
-fn m1_the_heir_of_a_room_is_a_player_although_a_spectator_came_first() {
+fn threat_25_m1_the_heir_of_a_room_is_a_player_although_a_spectator_came_first() {
     let settings = RoomSettings {
         host_timeout_ms: Some(limits::HOST_TIMEOUT_MS_DEFAULT),
         ..RoomSettings::new(RoomKind::PlayerHosted, 4)

@@ -93,7 +93,7 @@ fn seen_and_meant(sim: &mut Sim, host: PeerId, guest: PeerId) -> (BTreeSet<Entit
 }
 
 #[test]
-fn m13_a_member_sees_what_the_games_filter_admits_and_never_anything_else() {
+fn threat_13_m13_a_member_sees_what_the_games_filter_admits_and_never_anything_else() {
     for_seeds(20, |seed| {
         let mut rng = Rng::new(seed);
         let mut sim = Sim::new(seed);
