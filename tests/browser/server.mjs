@@ -13,6 +13,8 @@ export async function startServer(...options) {
   const child = spawn(BINARY, ["serve", "--listen", "127.0.0.1", "--port", "0", ...options], {
     stdio: ["ignore", "pipe", "pipe"],
   });
+  // A test that fails before its `stop` leaves no server behind.
+  process.once("exit", () => child.kill("SIGKILL"));
   const ended = new Promise((resolve) => child.once("exit", resolve));
   const printed = { out: "", err: "" };
   child.stderr.on("data", (bytes) => (printed.err += bytes));

@@ -23,11 +23,11 @@ after(async () => {
   await Promise.all([browser?.close(), server?.stop()]);
 });
 
-/** A page of the server's own origin. */
+/** A page of the server's own origin: a text, which may connect to anywhere. */
 async function openPage(to = server) {
   const page = await (await browser.newContext()).newPage();
   page.setDefaultTimeout(HANG_MS);
-  await page.goto(to.url);
+  await page.goto(`${to.url}/health`);
   await page.evaluate(install);
   return page;
 }

@@ -275,16 +275,36 @@ describe("a room", () => {
   });
 });
 
-describe("a host that is gone for good", () => {
-  it("has no seat to get back: its world was lost with it", async () => {
+describe("a host alone whose page begins anew", () => {
+  async function beginsAnew(hostMigration: boolean): Promise<{ code: string; again: Room | undefined }> {
     const kept = new Map<string, string>();
     const store: TicketStore = { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value), remove: () => {} };
     const network = new TestNetwork();
-    const a = await host("dots", { ...options(server, network), remember: store, reconnect: false });
-    await until(() => kept.size === 1);
+    const a = await host("dots", { ...options(server, network), hostMigration, remember: store, reconnect: false });
+    a.run({ tick: (room) => room.set("round", { n: 7 }) });
+    const b = await joins(a.code);
+    await until(() => b.get<{ n: number }>("round")?.n === 7);
+    await b.leave();
+    await until(() => a.players.size === 1 && kept.size === 1);
     network.cut();
     await a.closed;
-    expect(await rejoin("dots", { ...options(server), remember: store })).toBeUndefined();
+    const again = await rejoin("dots", { ...options(server), remember: store });
+    if (again) open.push(again);
+    return { code: a.code, again };
+  }
+
+  it("hosts its room again, with the server's copy of the state", async () => {
+    const { code, again } = await beginsAnew(true);
+    expect([again!.code, again!.me]).toEqual([code, 0]);
+    await until(() => again!.isHost && again!.status === "open");
+    expect(again!.get("round")).toEqual({ n: 7 });
+    const guest = await joins(code);
+    again!.set("round", { n: 8 });
+    await until(() => guest.get<{ n: number }>("round")?.n === 8);
+  });
+
+  it("has no seat to get back without host migration: its world was lost with it", async () => {
+    expect((await beginsAnew(false)).again).toBeUndefined();
   });
 });
 
