@@ -1,8 +1,6 @@
 //! The kinds of a room, and the options that hosts, joins and matches have alone. `builder.rs` has those of all.
 
-#[cfg(feature = "lan")]
-use super::builder::JoinBuilder;
-use super::builder::{HostBuilder, MatchBuilder, RoomBuilder};
+use super::builder::{HostBuilder, JoinBuilder, MatchBuilder, RoomBuilder};
 use super::preset::Preset;
 use parlor_client_core::{Action, Actions, Interpolator, Wish};
 use parlor_proto::{TickRate, limits};
