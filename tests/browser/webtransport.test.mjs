@@ -7,6 +7,9 @@ import { greet, install } from "./page.mjs";
 import { startServer } from "./server.mjs";
 
 const WELCOME = 2;
+const DONE = 0;
+const GOING_AWAY = 1;
+const NOT_PARLOR = 2;
 const HANG_MS = 60_000;
 
 let browser;
@@ -37,6 +40,33 @@ test("a page is welcomed over the record stream, and datagrams go both ways", { 
   const room = await (await fetch(`${server.url}/rooms/${code}`)).json();
   assert.equal(room.app, "browser");
   assert.equal(room.players, 1);
+  await page.context().close();
+});
+
+test("the server says the code and the reason of a close", { timeout: HANG_MS }, async () => {
+  const own = await startServer();
+  const page = await openPage(own);
+  await page.evaluate(async () => (globalThis.parlor.silent = await globalThis.parlor.open()));
+  await page.evaluate(greet);
+  const closing = page.evaluate(() => Promise.all([globalThis.parlor.silent.closed, globalThis.parlor.transport.closed]));
+  await own.stop();
+  const [silent, greeted] = await closing;
+  assert.equal(silent.closeCode, GOING_AWAY);
+  assert.match(silent.reason, /going down/);
+  assert.equal(greeted.closeCode, DONE, "the session said why");
+  await page.context().close();
+});
+
+test("a stream of a type that is none is closed as not Parlor", { timeout: HANG_MS }, async () => {
+  const page = await openPage();
+  const closed = await page.evaluate(async () => {
+    const transport = await globalThis.parlor.open();
+    const writer = (await transport.createUnidirectionalStream()).getWriter();
+    await writer.write(Uint8Array.from([9]));
+    return transport.closed;
+  });
+  assert.equal(closed.closeCode, NOT_PARLOR);
+  assert.match(closed.reason, /unknown type 9/);
   await page.context().close();
 });
 

@@ -218,10 +218,7 @@ impl Connection {
                 Happened::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. }) => {
                     self.outbound.room_came();
                 }
-                Happened::Stream(StreamEvent::Finished { id }) => {
-                    self.outbound.arrived(id);
-                    self.web.iter_mut().for_each(|web| web.arrived(id));
-                }
+                Happened::Stream(StreamEvent::Finished { id }) => self.outbound.arrived(id),
                 // A session that is not admitted has other ends than this.
                 Happened::Stream(StreamEvent::Stopped { .. }) if self.is_handshaking() => {}
                 Happened::Stream(StreamEvent::Stopped { .. }) => {
@@ -423,7 +420,7 @@ impl Connection {
     /// Whether the peer has all that it must have before the next step of parting.
     fn has_arrived(&self, parting: &Parting) -> bool {
         match &self.web {
-            Some(web) if parting.is_session_closed => web.has_closed(),
+            Some(web) if parting.is_session_closed => !web.awaits_client(),
             _ => self.outbound.is_done(),
         }
     }

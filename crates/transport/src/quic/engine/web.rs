@@ -31,8 +31,8 @@ pub(super) struct Web {
     session_streams: Vec<(StreamId, u64)>,
     /// What the library has not accepted yet.
     unwritten: VecDeque<Piece>,
-    /// The end of the CONNECT stream.
-    end: End,
+    /// Whether this end has closed the session, and the client has not closed the connection.
+    awaits_client: bool,
 }
 
 #[derive(Debug)]
@@ -40,15 +40,6 @@ struct Piece {
     stream: StreamId,
     bytes: Bytes,
     is_last: bool,
-}
-
-/// The end of this end's half of the CONNECT stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum End {
-    #[default]
-    Open,
-    Sent,
-    Arrived,
 }
 
 /// What the peer did.
@@ -184,19 +175,19 @@ impl Web {
         let _ = connection.recv_stream(stream).stop(VarInt::from_u32(NO_ERROR));
     }
 
-    /// Closes the session, after what was said before.
+    /// Closes the session, after what was said before. The client then closes the connection.
+    ///
+    /// A browser that gets the connection's close first reports a lost connection, even if it has acknowledged
+    /// the session's.
     pub(super) fn close(&mut self, code: CloseCode, reason: &str) {
-        if let Some(stream) = self.request.filter(|_| self.end == End::Open) {
+        if let Some(stream) = self.request.take() {
             self.say(stream, webtransport::close(code.0.into(), reason), true);
-            self.end = End::Sent;
-        } else {
-            self.end = End::Arrived;
+            self.awaits_client = true;
         }
     }
 
-    /// Whether the peer has all of the close.
-    pub(super) fn has_closed(&self) -> bool {
-        self.end == End::Arrived
+    pub(super) fn awaits_client(&self) -> bool {
+        self.awaits_client
     }
 
     fn say(&mut self, stream: StreamId, bytes: Vec<u8>, is_last: bool) {
@@ -220,13 +211,6 @@ impl Web {
                 }
                 self.unwritten.pop_front();
             }
-        }
-    }
-
-    /// Records that the peer has acknowledged a whole stream.
-    pub(super) fn arrived(&mut self, id: StreamId) {
-        if self.request == Some(id) && self.end == End::Sent {
-            self.end = End::Arrived;
         }
     }
 
