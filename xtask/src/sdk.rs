@@ -6,27 +6,26 @@ use std::path::Path;
 use crate::steps::{Invocation, Level, Missing, Work, need};
 use crate::wasm::{self, FILE, PAGE};
 
+/// Installs exactly what a folder's lock file names.
+const INSTALL: &str = "ci --no-fund --no-audit";
 /// The server that the tests play on.
 const SERVER: &str = "build --workspace --all-features --bin parlor";
 
 /// Types, unit tests, the package with its sizes, and rooms in Node against the server.
 pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
-    Ok(Work::Run(vec![
-        npm("ci --no-fund --no-audit", "sdk/ts", root)?,
-        npm("test", "sdk/ts", root)?,
-        Invocation::new("node").args("sdk/ts/build.mjs"),
-        Invocation::cargo(SERVER),
-        npm("run integration", "sdk/ts", root)?,
-    ]))
+    let [install, build] = built(root)?;
+    let (test, play) = (npm("test", "sdk/ts", root)?, npm("run integration", "sdk/ts", root)?);
+    Ok(Work::Run(vec![install, test, build, Invocation::cargo(SERVER), play]))
 }
 
 /// The pages of `web`, built anew but not into `web/dist`: types, unit tests and sizes.
 pub(crate) fn plan_web(root: &Path, _: Level) -> Result<Work, Missing> {
+    let [install, build] = built(root)?;
     Ok(Work::Run(vec![
         wasm::compile(PAGE)?,
-        npm("ci --no-fund --no-audit", "sdk/ts", root)?,
-        Invocation::new("node").args("sdk/ts/build.mjs"),
-        npm("ci --no-fund --no-audit", "web", root)?,
+        install,
+        build,
+        npm(INSTALL, "web", root)?,
         npm("test", "web", root)?,
         Invocation::new("node").args("web/build.mjs target/web"),
     ]))
@@ -35,13 +34,19 @@ pub(crate) fn plan_web(root: &Path, _: Level) -> Result<Work, Missing> {
 /// Pages of the built SDK in the Chromium of the system.
 pub(crate) fn plan_browser(root: &Path, _: Level) -> Result<Work, Missing> {
     need("chromium --version", "there is no Chromium", "apt-get install chromium")?;
+    let [install, build] = built(root)?;
     Ok(Work::Run(vec![
-        npm("ci --no-fund --no-audit", "sdk/ts", root)?,
-        Invocation::new("node").args("sdk/ts/build.mjs"),
-        npm("ci --no-fund --no-audit", "tests/browser", root)?,
+        install,
+        build,
+        npm(INSTALL, "tests/browser", root)?,
         Invocation::cargo(SERVER),
         npm("test", "tests/browser", root)?,
     ]))
+}
+
+/// Installs the tools of the SDK, and builds it.
+fn built(root: &Path) -> Result<[Invocation; 2], Missing> {
+    Ok([npm(INSTALL, "sdk/ts", root)?, Invocation::new("node").args("sdk/ts/build.mjs")])
 }
 
 /// A call of npm in `folder`.
