@@ -1,31 +1,16 @@
 // A game that says once what its state, inputs and messages are, so that every call of its rooms knows.
 
 import { checkNames } from "../room/options.js";
-import { openAgain, openJoined, openNew } from "../room/open.js";
+import { type Defined, openAgain, openJoined, openNew } from "../room/open.js";
 import type { HostOptions, Lane, Match, MatchOptions, OpenOptions, Room } from "../room/types.js";
-import type { Component, Interest } from "../world/component.js";
 import { checkOf, KeyChecks, type Shape, type ShapeOf } from "./shape.js";
 
 /** What a game says of itself. */
-export interface GameDefinition {
+export interface GameDefinition extends Defined {
   /** Steps per second of rooms and matches. Default: 30. */
   tickHz?: number;
   /** Which of the game's worlds. Default: none. */
   environment?: string;
-  /** Its keyed state, by key or pattern: `"round"`, `"tank/*"`. */
-  state?: Readonly<Record<string, Shape>>;
-  /** What a player wants in one step. */
-  input?: Shape;
-  /** Its messages, by kind. */
-  messages?: Readonly<Record<string, Shape>>;
-  /** What players ask for on entities of their own, by name. */
-  actions?: Readonly<Record<string, Shape>>;
-  /** What its entities are made of, and which of them a member receives. */
-  world?: { readonly components: readonly Component[]; readonly interest?: Interest };
-  /** Components that a member predicts on its own entities: its steps run ahead of the host's. */
-  predict?: readonly Component[];
-  /** How corrections of mispredictions fade: within so many ms, and not beyond a leap. */
-  smoothing?: { readonly fadeMs?: number; readonly leap?: number };
   /** Its own channels of bytes, by number from 16 to 63. */
   channels?: Readonly<Record<number, Lane>>;
 }

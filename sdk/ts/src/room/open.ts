@@ -22,12 +22,19 @@ import type { HostOptions, MatchOptions, OpenOptions } from "./types.js";
 
 /** What a game says of itself, for the room that it opens. */
 export interface Defined {
+  /** Its keyed state, by key or pattern: `"round"`, `"tank/*"`. */
   state?: Readonly<Record<string, Shape>>;
+  /** What a player wants in one step. */
   input?: Shape;
+  /** Its messages, by kind. */
   messages?: Readonly<Record<string, Shape>>;
+  /** What players ask for on entities of their own, by name. */
   actions?: Readonly<Record<string, Shape>>;
+  /** What its entities are made of, and which of them a member receives. */
   world?: { readonly components: readonly Component[]; readonly interest?: Interest };
+  /** Components that a member predicts on its own entities: its steps run ahead of the host's. */
   predict?: readonly Component[];
+  /** How corrections of mispredictions fade: within so many ms, and not beyond a leap. */
   smoothing?: { readonly fadeMs?: number; readonly leap?: number };
 }
 
