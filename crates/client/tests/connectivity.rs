@@ -1,28 +1,20 @@
 //! Over real sockets: what a game sets and reads of its room's ways and lanes, and of a change of its host.
 
+#[path = "support/opened.rs"]
+mod opened;
 mod support;
 #[path = "support/until.rs"]
 mod until;
 
+use opened::opened;
 use parlor::{
     ClosedReason, Event, JoinPath, Lane, MemberId, Mode, PathMode, Protocol, ReasonCode, Recipient, Room,
-    RoomBuilder, RoomError, Scope, TransportPath, TransportStatus, Value,
+    RoomError, Scope, TransportPath, TransportStatus, Value,
 };
 use parlor_testing::Hall;
 use std::num::NonZeroU16;
 use support::Patience;
 use until::until;
-
-#[track_caller]
-fn opened<K>(hall: &Hall, builder: RoomBuilder<K>) -> Room {
-    let mut room = builder.registry(hall.registry.clone()).open();
-    until(&mut room, |event| match event {
-        Event::PlayerJoined(player) if player.is_me => Some(()),
-        Event::Closed(why) => panic!("{why}"),
-        _ => None,
-    });
-    room
-}
 
 fn code(room: &Room) -> String {
     room.code().expect("it is open").to_string()

@@ -1,16 +1,19 @@
 //! Over real sockets: a host whose process is no more has its room back by its ticket, and a host hands its part
 //! over.
 
+#[path = "support/opened.rs"]
+mod opened;
 #[path = "support/proxy.rs"]
 mod proxy;
 mod support;
 #[path = "support/until.rs"]
 mod until;
 
+use opened::opened;
 use parlor::schema::{Kind, Schema};
 use parlor::{
     CloseReason, ClosedReason, Event, HandOverRefusal, MemberId, Recipient, Refusal, ResumeRefusal,
-    ResumeTicket, Room, RoomBuilder, RoomError, TransportPreference, replicated,
+    ResumeTicket, Room, RoomError, TransportPreference, replicated,
 };
 use parlor_testing::Hall;
 use proxy::Proxy;
@@ -26,17 +29,6 @@ replicated!(Tank as "tank" => { fuel: Kind::int(0, 1_000) });
 
 fn schema() -> Schema {
     Schema::builder().replicate::<Tank>().build().expect("it is a schema")
-}
-
-#[track_caller]
-fn opened<K>(hall: &Hall, builder: RoomBuilder<K>) -> Room {
-    let mut room = builder.registry(hall.registry.clone()).open();
-    until(&mut room, |event| match event {
-        Event::PlayerJoined(player) if player.is_me => Some(()),
-        Event::Closed(why) => panic!("{why}"),
-        _ => None,
-    });
-    room
 }
 
 /// One frame of a game that counts what each player told its host.
