@@ -7,15 +7,14 @@ import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
-import { launch } from "./chromium.mjs";
-import { startServer } from "./server.mjs";
-import { startSite } from "./site.mjs";
+import { startPlace } from "./place.mjs";
 
 const HANG_MS = 120_000;
 const limit = { timeout: HANG_MS };
 const SDK = fileURLToPath(new URL("../../sdk/ts/", import.meta.url));
 const { build } = createRequire(join(SDK, "package.json"))("esbuild");
 
+let place;
 let browser;
 let site;
 let server;
@@ -25,13 +24,11 @@ let programs;
 before(async () => {
   const text = await readFile(new URL("../../docs/web.md", import.meta.url), "utf8");
   programs = [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program]) => program);
-  [browser, site] = await Promise.all([launch(), startSite()]);
-  server = await startServer("--web-origins", site.url.slice(0, -1));
+  place = await startPlace();
+  ({ browser, site, server } = place);
 }, limit);
 
-after(async () => {
-  await Promise.all([browser?.close(), server?.stop(), site?.stop()]);
-});
+after(() => place?.stop());
 
 /** Bundles a program, with the address of this test's server. */
 async function bundled(program, more = {}) {

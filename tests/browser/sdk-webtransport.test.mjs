@@ -3,28 +3,25 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { after, before, test } from "node:test";
-import { launch } from "./chromium.mjs";
 import { startProxy } from "./proxy.mjs";
-import { startServer } from "./server.mjs";
-import { startSite } from "./site.mjs";
+import { startPlace } from "./place.mjs";
 
 const HANG_MS = 120_000;
 const limit = { timeout: HANG_MS };
 /** A page whose UDP leads nowhere has its room over WebSocket within so long. */
 const FALLBACK_MS = 1_500;
 
+let place;
 let browser;
 let site;
 let server;
 
 before(async () => {
-  [browser, site] = await Promise.all([launch(), startSite()]);
-  server = await startServer("--web-origins", site.url.slice(0, -1));
+  place = await startPlace();
+  ({ browser, site, server } = place);
 }, limit);
 
-after(async () => {
-  await Promise.all([browser?.close(), server?.stop(), site?.stop()]);
-});
+after(() => place?.stop());
 
 async function openPage() {
   const page = await (await browser.newContext()).newPage();

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launchBare } from "./bare.mjs";
-import { launch } from "./chromium.mjs";
+import { startPlace } from "./place.mjs";
 import { startProxy } from "./proxy.mjs";
 import { startServer } from "./server.mjs";
 import { startSite, STRICT } from "./site.mjs";
@@ -11,18 +11,17 @@ import { startSite, STRICT } from "./site.mjs";
 const HANG_MS = 120_000;
 const limit = { timeout: HANG_MS };
 
+let place;
 let browser;
 let site;
 let server;
 
 before(async () => {
-  [browser, site] = await Promise.all([launch(), startSite()]);
-  server = await startServer("--web-origins", site.url.slice(0, -1));
+  place = await startPlace();
+  ({ browser, site, server } = place);
 }, limit);
 
-after(async () => {
-  await Promise.all([browser?.close(), server?.stop(), site?.stop()]);
-});
+after(() => place?.stop());
 
 /** A page with the SDK as `parlor`, in a context of its own or in one that is given. */
 async function openPage({ context, url = site.url } = {}) {
