@@ -28,8 +28,8 @@ pub const WEB_NEXT_FILE: &str = "web-next.pem";
 /// How long a certificate is used.
 const USED_S: u64 = 6 * 24 * 60 * 60;
 
-/// The hashes that browsers are told: of the certificate in use, and of the next one. None if the certificate
-/// is an authority's. Cheap to clone.
+/// Hashes of the certificates for browsers: the current and the next one. Empty with a certificate of an authority.
+/// Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WebHashes(Arc<Mutex<Vec<Fingerprint>>>);
 

@@ -141,7 +141,7 @@ fn m3_what_the_authority_refuses_is_undone_and_says_why() {
     assert_eq!(plates(&host, Some(tank)), Some(3));
     assert!(wrecks(&mut host).is_empty(), "its wreck is undone, too");
 
-    // What is refused here is told in the same way.
+    // A local refusal arrives as the same event.
     let others = host.world_mut().spawn((Replicate, Armour { plates: 9 })).id();
     until(&mut [&mut host, &mut member], |apps| same(apps[0], others, apps[1]).is_some());
     let others = same(&host, others, &member).expect("it is there");

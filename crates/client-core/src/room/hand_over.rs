@@ -114,7 +114,7 @@ mod tests {
         (room, hub)
     }
 
-    /// Carries all packets, and returns what the hub is told in room control.
+    /// Exchanges all packets. Returns the room control that the hub received.
     fn exchange(room: &mut RoomCore, hub: &mut Session) -> Vec<ToHub> {
         for _ in 0..4 {
             while let Some(packet) = room.poll_packet(NOW) {

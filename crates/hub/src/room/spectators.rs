@@ -32,7 +32,7 @@ impl Room {
         }
     }
 
-    /// Returns what members are told before some `joined`: which of them are spectators, if any is.
+    /// Returns the message that names the spectators among `joined`. `None` without spectators.
     pub(super) fn told_spectators(&self, joined: &[MemberId]) -> Option<ToMember> {
         let spectators: Vec<MemberId> =
             joined.iter().copied().filter(|member| self.members.spectates(*member)).collect();

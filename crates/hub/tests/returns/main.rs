@@ -45,8 +45,8 @@ fn m9_who_returns_after_the_grace_is_the_same_player_by_its_ticket() {
     assert_eq!(house.member(other), MemberId(2));
 }
 
-/// The authority's seat goes to a new process where its part can migrate, by its ticket or its user: it is told that it
-/// is named, after who is there. Elsewhere its user is a newcomer, and its ticket is refused.
+/// In a room with host migration a new process gets the authority's seat, by ticket or user. It receives the members,
+/// then its naming. In other rooms its user is a newcomer, and its ticket is refused.
 #[test]
 fn the_authoritys_seat_is_a_new_process_own_where_it_can_be_its_own_heir() {
     for (host_timeout_ms, by_user) in [(Some(250), false), (Some(250), true), (None, false), (None, true)] {

@@ -75,7 +75,7 @@ fn threat_45_m1_spectators_and_players_have_seats_of_their_own() {
     assert!(house.is_full(no_watcher, Refusal::SpectatorsFull { max: limits::SPECTATORS_DEFAULT }));
     let other = house.join(code, None);
     assert_eq!(house.counts(code), (2, watching.len()));
-    // All are told who watches.
+    // Each member knows the spectator.
     for (end, me) in [(host, 0), (next, house.member(next).0), (other, house.member(other).0)] {
         let told = house.told(end);
         assert!(told.contains(&(me, end == next)) && told.contains(&(0, false)), "{told:?}");

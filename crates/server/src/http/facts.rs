@@ -26,7 +26,7 @@ pub(crate) struct Facts {
     /// The port under which it is reached by its public name, if it has one.
     pub(crate) public_port: u16,
     pub(crate) fingerprint: Option<Fingerprint>,
-    /// What browsers are told of the certificate that they are shown.
+    /// Hashes of the certificates for browsers.
     pub(crate) web_hashes: WebHashes,
     /// The widest reachable address comes first.
     pub(crate) addresses: Vec<ServerAddress>,

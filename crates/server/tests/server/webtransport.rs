@@ -1,4 +1,4 @@
-//! WebTransport at a whole server: who is let in, with which certificate, and what pages are told.
+//! WebTransport at a whole server: admission, certificates, and `/web.json`.
 
 use parlor_server::{Config, IdentitySource};
 use parlor_testing::{TestServer, within};
@@ -22,7 +22,7 @@ async fn threat_53_a_page_of_another_origin_gets_no_webtransport_unless_it_is_na
     }
 }
 
-/// Pages are told the hashes of the certificate that they are shown, and clients see the identity as before.
+/// `/web.json` has the hashes of the certificate for pages. Native clients still get the identity.
 #[tokio::test]
 async fn pages_are_told_how_to_connect_and_are_shown_the_certificate_of_the_hash() {
     let server = TestServer::start().await;

@@ -165,7 +165,7 @@ async fn a_session_that_is_cut_is_reset_and_one_that_ends_is_done() {
     .await;
 }
 
-/// A page that breaks a link's rules is told by the session's own code.
+/// A violation of a link's rules closes the session with its code.
 #[tokio::test]
 async fn violations_within_a_session_close_it_with_their_code() {
     within(async {
