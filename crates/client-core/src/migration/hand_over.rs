@@ -9,6 +9,7 @@
 //! The host takes no step and commits nothing once it is sealed, so the next host misses none of its steps. A game
 //! loop that stands still, or a hub that does not acknowledge, delays the request by [`WAIT`] at most.
 
+use parlor_proto::wire::control::HandOverRefusal;
 use parlor_proto::{Instant, MemberId};
 use std::time::Duration;
 
@@ -38,6 +39,19 @@ struct Wish {
 }
 
 impl HandOver {
+    /// Why it may not begin: in a room that `migrates` or not, and by what makes the next host unfit.
+    pub(crate) fn refusal(
+        &self,
+        migrates: bool,
+        unfit: impl FnOnce() -> Option<HandOverRefusal>,
+    ) -> Option<HandOverRefusal> {
+        match (migrates, self.is_under_way()) {
+            (false, _) => Some(HandOverRefusal::NoMigration),
+            (true, true) => Some(HandOverRefusal::UnderWay),
+            (true, false) => unfit(),
+        }
+    }
+
     /// Begins it.
     pub(crate) fn begin(&mut self, to: Option<MemberId>, now: Instant) {
         self.state = State::Asked(Wish { to, until: now + WAIT });

@@ -1,12 +1,11 @@
 //! The room as a game and a driver see it.
 //!
-//! Five files know several machines: this one has the room and what a game reads and writes, `connection` the
-//! driver's face and the ends of a room, `steps` what happens in a step, `reading` the effects of what arrives,
-//! host migration among them, and `hand_over` what a host does that wants one.
+//! Four files know several machines: this one has the room and what a game reads and writes, `connection` the
+//! driver's face and the ends of a room, `steps` what happens in a step and after a host's last one, and `reading` the
+//! effects of what arrives, host migration among them.
 //! Everything else is a machine of its own, in a file or folder beside this one.
 
 mod connection;
-mod hand_over;
 mod reading;
 mod steps;
 

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use parlor_proto::channel::{self, Channel, Codec};
 use parlor_proto::session::{self, Outgoing, SendError, Session};
 use parlor_proto::wire::action::{Action, AskedBy, RefusedAction};
-use parlor_proto::wire::control::{Handover, ToHub, ToMember};
+use parlor_proto::wire::control::{HandOverRefusal, Handover, ToHub, ToMember};
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, Sender};
 use parlor_proto::wire::handshake::Authority;
@@ -365,6 +365,12 @@ impl RoomCore {
         joined.migration.forget_acks();
         session.hold_acks_from(None);
         self.give_held(at)
+    }
+
+    /// Goes on as the host, because the hub names nobody else.
+    fn not_handed_over(&mut self, why: HandOverRefusal) -> Result<(), CloseReason> {
+        let is_asked = self.joined.as_mut().is_some_and(|joined| joined.migration.hand_over_mut().end());
+        if is_asked { self.inbox.tell_bounded(Event::HandOverRefused { why }, 0) } else { Ok(()) }
     }
 
     /// Takes in a part of the checkpoint.

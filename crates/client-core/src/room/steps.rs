@@ -10,8 +10,9 @@ use crate::simulation::{Begun, OverlayDiagnostics, Past};
 use crate::state::{Host, SharedState};
 use crate::world::WorldAccess;
 use parlor_proto::session::Outgoing;
-use parlor_proto::wire::control::ToHub;
+use parlor_proto::wire::control::{HandOver, ToHub};
 use parlor_proto::wire::envelope::Upward;
+use parlor_proto::wire::handshake::capability;
 use parlor_proto::{ApiMisuse, EntityId, Instant, MemberId, Tick, TickRate, channel, limits};
 use parlor_sync::inputs::{Counters, Input};
 #[cfg(doc)]
@@ -276,6 +277,44 @@ impl RoomCore {
     /// Counters of a player's inputs, at the host; `None` if none came.
     pub fn input_counters(&self, player: MemberId) -> Option<Counters> {
         self.joined.as_ref()?.simulation.input_counters(player)
+    }
+}
+
+/// For a game: a planned hand-over, after the host's last step.
+impl RoomCore {
+    /// Hands the host's part over to another player, or to the one that the hub names, at the end of the step that
+    /// runs or comes next. This process takes no more steps then, and stays as a player. [`Event::HostMigration`]
+    /// follows, or [`Event::HandOverRefused`] if the hub refuses.
+    ///
+    /// # Errors
+    /// [`RoomError`] if this process is not the host, the room has no host migration, a hand-over is under way, there
+    /// is no such player, or no other one, it is not connected, or the server is too old.
+    pub fn hand_over(&mut self, to: Option<MemberId>, now: Instant) -> Result<(), RoomError> {
+        let migrates = self.migrates();
+        let Joined { welcome, players, migration, .. } = self.open_as_host("hand its part over")?.1;
+        if to == Some(welcome.member) {
+            return Err(ApiMisuse::Bounds("this player is the host already: name another one".into()).into());
+        }
+        if let Some(why) = migration.hand_over().refusal(migrates, || players.unfit(to)) {
+            return Err(RoomError::NotHandedOver { why });
+        }
+        if welcome.capabilities & capability::HANDS_OVER == 0 {
+            let text = "this server is older and hands no host's part over: leave, or use a newer server";
+            return Err(ApiMisuse::Bounds(text.into()).into());
+        }
+        migration.hand_over_mut().begin(to, now);
+        self.wants_driver = true;
+        Ok(())
+    }
+
+    /// Asks the hub for the hand-over that the game wants, if it is time for it.
+    pub(super) fn request_hand_over(&mut self, now: Instant) {
+        let Some(Joined { welcome, shared, migration, .. }) = &mut self.joined else { return };
+        let Some(host) = shared.host() else { return };
+        if let Some(to) = migration.hand_over_mut().take_request(host.is_at_hub(), now) {
+            let epoch = welcome.epoch;
+            self.tell_hub(&ToHub::HandOver(HandOver { epoch, to }));
+        }
     }
 }
 
