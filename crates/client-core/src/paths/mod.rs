@@ -88,6 +88,9 @@ pub(crate) struct Paths {
     by_id: BTreeMap<PathId, Path>,
     /// Paths offered so far.
     offered: u64,
+    /// Offers that come too early, with their time limits: an earlier path to the same member is not idle, or the
+    /// game has not read yet who is the host.
+    early: BTreeMap<MemberId, (PathOffer, Instant)>,
     commands: VecDeque<PathCommand>,
     /// Channels whose sequenced messages all go through the hub.
     kept_by_hub: BTreeSet<ChannelId>,
@@ -165,37 +168,55 @@ impl Paths {
 
 /// The life of a path, and its packets.
 impl Paths {
-    /// Handles the hub's offer of a path to another member.
-    fn offered(&mut self, offer: PathOffer, around: &mut Around<'_>, now: Instant) {
+    /// Handles the hub's offer of a path to another member: follows it, now or within [`PATH_TRY_TIMEOUT`].
+    fn offered(&mut self, offer: PathOffer, around: &Around<'_>, now: Instant) {
+        if around.options.paths == PathMode::Relay || around.is_closed || self.by_id.contains_key(&offer.id) {
+            return;
+        }
+        // The hub makes offers to the members of a room only, and a later one replaces an earlier one.
+        self.early.insert(offer.peer, (offer, now + PATH_TRY_TIMEOUT));
+        self.follow_offers(around, now);
+    }
+
+    /// Follows the offers that waited and can be followed now.
+    fn follow_offers(&mut self, around: &Around<'_>, now: Instant) {
+        self.early.retain(|_, (_, until)| now < *until);
+        let Some(welcome) = around.welcome.filter(|_| !around.is_closed) else { return };
+        let Some(shared) = &around.shared else { return };
+        let (host, is_host) = (welcome.authority.member(), shared.host().is_some());
+        let paths = &self.by_id;
+        let due = self.early.extract_if(.., |peer, (offer, _)| {
+            let is_known = match offer.role {
+                PathRole::Dial => host == Some(*peer) && !is_host,
+                PathRole::Accept => is_host,
+            };
+            is_known && paths.values().filter(|path| path.peer == *peer).all(Path::is_idle)
+        });
+        let due: Vec<(PathOffer, Instant)> = due.map(|(_, offer)| offer).collect();
+        due.into_iter().for_each(|(offer, until)| self.follow(offer, until, around.options.paths, now));
+    }
+
+    fn follow(&mut self, offer: PathOffer, until: Instant, mode: PathMode, now: Instant) {
         let PathOffer { id, peer, fingerprint, role, passes_on, mut candidates } = offer;
-        let (Some(welcome), Some(shared)) = (around.welcome, &around.shared) else { return };
-        let is_host = shared.host().is_some();
-        let is_known = match role {
-            PathRole::Dial => welcome.authority.member() == Some(peer) && !is_host,
-            PathRole::Accept => is_host,
-        };
-        let mode = around.options.paths;
-        if mode == PathMode::Relay || !is_known || around.is_closed || self.by_id.contains_key(&id) {
-            return;
-        }
         let of_peer = || self.by_id.values().filter(|path| path.peer == peer);
-        if of_peer().any(|path| !path.is_idle()) {
-            return;
-        }
         // The last word on a path that is over at the other end, too, may come much later.
         let oldest = of_peer().min_by_key(|path| path.number).map(|path| path.id);
         if let Some(oldest) = oldest.filter(|_| of_peer().count() >= ENDED_MAX) {
             self.by_id.remove(&oldest);
         }
         candidates.retain(|address| mode.admits(address));
-        let until = now + PATH_TRY_TIMEOUT + TRY_SLACK;
         self.offered += 1;
-        let path = Path::new((id, self.offered), peer, (role, passes_on), until);
+        let path = Path::new((id, self.offered), peer, (role, passes_on), until + TRY_SLACK);
         self.by_id.insert(id, path);
-        let deadline = PATH_TRY_TIMEOUT;
-        let command = PathCommand::Try { id, peer, fingerprint, candidates, role, deadline };
-        self.commands.push_back(command);
+        let deadline = until.saturating_since(now);
+        self.commands.push_back(PathCommand::Try { id, peer, fingerprint, candidates, role, deadline });
         self.wants_driver = true;
+    }
+
+    /// Moves what waits: messages to the hub's session, and offers that can be followed now.
+    pub(crate) fn go_on(&mut self, around: &mut Around<'_>, now: Instant) {
+        self.drain_queues(around.hub, now);
+        self.follow_offers(around, now);
     }
 
     /// Notes a connection to the other end of a path, with its identity verified. `remote` is its address.
@@ -315,8 +336,16 @@ impl Paths {
         }
     }
 
+    /// Ends all paths, because another member is the host: the hub offers new ones, and attempts at the last
+    /// host say nothing of the next.
+    pub(crate) fn host_changed(&mut self, around: &mut Around<'_>, now: Instant) {
+        self.end_all("another player is named host", around, now);
+        self.attempts = 0;
+    }
+
     /// Forgets all paths, because this process is another member.
     pub(crate) fn forget(&mut self) {
+        self.early.clear();
         let ids: Vec<PathId> = std::mem::take(&mut self.by_id).into_keys().collect();
         ids.into_iter().for_each(|id| self.close(id));
         (self.outcome, self.attempts, self.required) = (None, 0, Required::default());
@@ -326,6 +355,7 @@ impl Paths {
     /// Drops messages queued to a member that left. Messages that it sent before still arrive.
     pub(crate) fn left(&mut self, member: MemberId) {
         self.by_id.retain(|_, path| path.peer != member || !path.is_over());
+        self.early.remove(&member);
     }
 }
 

@@ -213,7 +213,7 @@ impl RoomCore {
     /// The next packet for the connection. Call it only while the connection takes packets, until it returns
     /// `None`.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
-        self.with_paths(|paths, _, around| paths.drain_queues(around.hub, now));
+        self.with_paths(|paths, _, around| paths.go_on(around, now));
         let way = Way {
             carries: self.connection.capacity(),
             is_inside: self.connection.link() == Some(LinkKind::Memory),

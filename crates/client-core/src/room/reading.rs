@@ -335,7 +335,7 @@ impl RoomCore {
         let me = joined.welcome.member;
         let previous = joined.welcome.authority.member();
         self.status.report(ReasonCode::HostMigrating);
-        self.end_paths("another player is named host", at);
+        self.with_paths(|paths, _, around| paths.host_changed(around, at));
         let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else {
             return Ok(());
         };

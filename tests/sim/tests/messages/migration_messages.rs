@@ -321,9 +321,8 @@ fn a_host_that_hands_over_does_what_it_was_told_once() {
             room.sim.act(host, |core, now| core.hand_over(Some(to), now)).expect("it may");
             room.sim.run_for(1_200 + rng.below(900));
             assert_eq!(room.sim.room(host).info().epoch.0, turn, "seed {seed}");
-            // Time for new paths. A member that gets none goes on over the hub.
             if has_paths {
-                room.sim.run_for(rng.below(15_000));
+                room.expect_paths();
             }
         }
         room.expect_each_once(seed);
