@@ -14,8 +14,13 @@ const out = join(here, "dist");
 const wasmAt = process.argv.indexOf("--wasm");
 const wasmPath = wasmAt > 0 ? process.argv[wasmAt + 1] : (process.env.PARLOR_WASM ?? join(here, "../../target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm"));
 
+/** The package's entries: what `exports` of package.json names. */
+const ENTRIES = { index: "src/index.ts", slim: "src/slim.ts", rollback: "src/rollback/index.ts", math: "src/math/index.ts" };
+/** Entries that a game ships beside `index`. */
+const BESIDE = ["rollback"];
+
 /** Aims in bytes of gzip. What is larger fails the build; the step that builds the wasm has its limit. */
-const AIMS = { "index.js without its wasm": 30_000, "worker.js": 6_000 };
+const AIMS = { "index.js without its wasm": 30_000, "worker.js": 6_000, "rollback.js beside index.js": 3_000, "math.js": 5_500 };
 
 function readWasm() {
   try {
@@ -42,26 +47,29 @@ writeFileSync(join(out, "worker.js"), workerScript);
 const define = { __PARLOR_WORKER__: JSON.stringify(workerScript) };
 const packed = gzipped(wasm).toString("base64");
 const full = { ...define, __PARLOR_WASM__: JSON.stringify(packed) };
-await build({ ...common, entryPoints: ["src/index.ts"], outfile: join(out, "index.js"), sourcemap: true, define: full });
-await build({ ...common, entryPoints: ["src/slim.ts"], outfile: join(out, "slim.js"), sourcemap: true, define });
+// What entries share is in chunks, so that a page has one `ParlorError` and one WebAssembly.
+await build({ ...common, entryPoints: ENTRIES, outdir: out, chunkNames: "chunks/[name]-[hash]", splitting: true, sourcemap: true, define: full });
 // For <script>: everything in one global.
 const global = { format: "iife", globalName: "parlor", minify: true, define: full };
-await build({ ...common, ...global, entryPoints: ["src/index.ts"], outfile: join(out, "parlor.global.js") });
+await build({ ...common, ...global, entryPoints: ["src/global.ts"], outfile: join(out, "parlor.global.js") });
 
 execFileSync(process.execPath, [join(here, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"], { cwd: here, stdio: "inherit" });
 copyFileSync(join(here, "../../LICENSE-MIT"), join(out, "LICENSE-MIT"));
 copyFileSync(join(here, "../../LICENSE-APACHE"), join(out, "LICENSE-APACHE"));
 
-// What a game ships is minified by its bundler: so is what is measured.
-const bare = await build({
-  ...common,
-  entryPoints: ["src/index.ts"],
-  minify: true,
-  write: false,
-  define: { ...define, __PARLOR_WASM__: '""' },
-});
+/** The size of what a game ships that uses these entries. Its bundler minifies: so is what is measured. */
+async function shipped(...names) {
+  const contents = names.map((name) => `export * from "./${ENTRIES[name]}";`).join("\n");
+  const stdin = { contents, resolveDir: here, sourcefile: "game.ts", loader: "ts" };
+  const { outputFiles } = await build({ ...common, stdin, minify: true, write: false, define: { ...define, __PARLOR_WASM__: '""' } });
+  return gzipped(outputFiles[0].contents).length;
+}
+const bare = await shipped("index");
+const beside = await Promise.all(BESIDE.map(async (name) => [`${name}.js beside index.js`, (await shipped("index", name)) - bare]));
 const sizes = {
-  "index.js without its wasm": gzipped(bare.outputFiles[0].contents).length,
+  "index.js without its wasm": bare,
+  ...Object.fromEntries(beside),
+  "math.js": await shipped("math"),
   "worker.js": gzipped(Buffer.from(workerScript)).length,
   "parlor.wasm": gzipped(wasm).length,
 };

@@ -9,6 +9,8 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
+          // As below: only a hang takes this long, also on a machine that is busy.
+          testTimeout: 120_000,
         },
       },
       {

@@ -13,6 +13,10 @@ const HANG_MS = 120_000;
 const limit = { timeout: HANG_MS };
 const SDK = fileURLToPath(new URL("../../sdk/ts/", import.meta.url));
 const { build } = createRequire(join(SDK, "package.json"))("esbuild");
+/** The package's entries, by the names that programs import. */
+const ENTRIES = Object.entries(createRequire(import.meta.url)(join(SDK, "package.json")).exports)
+  .filter(([, { default: path }]) => path !== undefined)
+  .map(([name, { default: path }]) => [`parlor${name.slice(1)}`, join(SDK, path)]);
 
 let place;
 let browser;
@@ -39,7 +43,7 @@ async function bundled(program, more = {}) {
     bundle: true,
     format: "esm",
     write: false,
-    alias: { parlor: join(SDK, "dist/index.js") },
+    alias: Object.fromEntries(ENTRIES),
     ...more,
   });
   return outputFiles[0].text;
@@ -68,6 +72,15 @@ const drawn = (page) =>
     const columns = new Set();
     for (let i = 3; i < data.length; i += 4) if (data[i] > 0) columns.add(((i - 3) / 4) % width);
     return columns.size;
+  });
+
+/** Where the last of what is drawn ends. */
+const lastDrawn = (page) =>
+  page.evaluate(() => {
+    const { data, width } = document.querySelector("canvas").getContext("2d").getImageData(0, 0, 320, 240);
+    let last = 0;
+    for (let i = 3; i < data.length; i += 4) if (data[i] > 0) last = Math.max(last, ((i - 3) / 4) % width);
+    return last;
   });
 
 /** Looks in each frame until `holds` is true. */
@@ -144,4 +157,20 @@ test("a program in Node joins a page's room", limit, async () => {
   assert.equal(said.trim(), "[ 'ada', '' ]");
   await rm(folder, { recursive: true });
   await Promise.all([page.context().close(), host.context().close()]);
+});
+
+/** The program that imports an entry. */
+const programOf = (entry) => programs.find((program) => program.includes(`"${entry}"`));
+
+test("two players' marks move by rollback, and each page shows both", limit, async () => {
+  const a = await run(programOf("parlor/rollback"));
+  await a.waitForFunction(() => document.title.startsWith("join with "));
+  const b = await run(programOf("parlor/rollback"), (await a.title()).slice("join with ".length));
+  for (const page of [a, b]) await until(page, async () => (await drawn(page)) === 20);
+  await b.keyboard.down("ArrowRight");
+  const seen = new Map([[a, new Set()], [b, new Set()]]);
+  for (const page of [a, b]) await until(page, async () => seen.get(page).add(await lastDrawn(page)).size > 2);
+  await b.keyboard.up("ArrowRight");
+  for (const page of [a, b]) assert.deepEqual(page.logged, []);
+  await Promise.all([a.context().close(), b.context().close()]);
 });

@@ -201,7 +201,7 @@
 //! | `lane_saved(tick: f64, low, high) → 0` | checksum of the game's own state, if it keeps any beside the lane's keys |
 //! | `lane_set(len) → 0`, `lane_remove(len) → 0, 1`, `lane_get(len) → 0, 1`, `lane_states() → count` | keys of the lane, in and out as for keyed state. They are saved, restored and compared by themselves |
 //! | `lane_settled(len) → 0, 1` | in: text key; out: Int tick, Value |
-//! | `lane_event() → 0, 1` | out: map `{type: "desync", player?, tick, isExact}` or `{type: "lost", oldest}` |
+//! | `lane_event() → 0, 1` | out: map `{type: "desync", player?, tick, isExact}`, player by its place in `players`, or `{type: "lost", oldest}` |
 //! | `lane_diagnostics() → 0, 1` | out: map |
 //! | `lane_end() → 0` | |
 //!

@@ -37,7 +37,7 @@ export interface Game<D extends GameDefinition> {
   joinMatch(id: string | URL, options?: OpenOptions): Promise<Match<TypesOf<D>>>;
 }
 
-const NAMES = ["tickHz", "environment", "state", "input", "messages", "actions", "world", "predict", "smoothing", "channels"];
+const NAMES = ["tickHz", "environment", "state", "input", "messages", "actions", "world", "predict", "own", "smoothing", "channels"];
 
 /** Defines a game. It is pure data: safe at the top of a module, on a server that renders pages, and in workers. */
 export function defineGame<const D extends GameDefinition>(app: string, definition: D): Game<D> {

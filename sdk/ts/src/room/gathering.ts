@@ -8,6 +8,7 @@ import { inviteLink, inviteUrl } from "../server/invite.js";
 import type { Data } from "../value/data.js";
 import type { Core } from "../wasm/core.js";
 import type { Exports } from "../wasm/exports.js";
+import type { Component } from "../world/component.js";
 import { Emitter } from "./emitter.js";
 import { LoopRunner } from "./loop.js";
 import { PlayerList, playerOf } from "./players.js";
@@ -32,6 +33,8 @@ export interface Parts {
   silenceMs: number | undefined;
   /** Names of the components that the game predicts. */
   predicted: ReadonlySet<string>;
+  /** The component of players' own states. */
+  own: Component | undefined;
   /** Stops the listeners for the page. */
   unwatch: () => void;
 }

@@ -34,6 +34,8 @@ export interface Defined {
   world?: { readonly components: readonly Component[]; readonly interest?: Interest };
   /** Components that a member predicts on its own entities: its steps run ahead of the host's. */
   predict?: readonly Component[];
+  /** What each player says of itself, without a host: `parlor/own` sets and reads it. */
+  own?: Component;
   /** How corrections of mispredictions fade: within so many ms, and not beyond a leap. */
   smoothing?: { readonly fadeMs?: number; readonly leap?: number };
 }
@@ -135,7 +137,7 @@ async function open(
         if (options.whenPageHides === "leave") room?.leaveNow();
       },
     });
-    room = new RoomImpl({ core, driver, seat, checks, secret: options.secret, silenceMs: silenceMs(options), predicted, unwatch });
+    room = new RoomImpl({ core, driver, seat, checks, secret: options.secret, silenceMs: silenceMs(options), predicted, own: defined.own, unwatch });
     driver.begin(transport(driver.transportEvents));
     const opened = room;
     await new Promise<void>((resolve, reject) => {

@@ -3,6 +3,7 @@
 import type { Data } from "../value/data.js";
 import type { Exports } from "../wasm/exports.js";
 import { WorldImpl } from "../world/world.js";
+import { share } from "./inside.js";
 import { FLAG, GatheringImpl, type Parts } from "./gathering.js";
 import type { Hints, PlayerId } from "./types.js";
 
@@ -16,9 +17,10 @@ export class RoomImpl extends GatheringImpl {
   constructor(parts: Parts) {
     super(parts);
     const room = this;
-    this.world = new WorldImpl({
+    const inside = {
       core: parts.core,
       predicted: parts.predicted,
+      own: parts.own,
       get isHost() {
         return room.isHost;
       },
@@ -28,7 +30,13 @@ export class RoomImpl extends GatheringImpl {
       now: () => this.now(),
       assertOpen: () => this.assertOpen(),
       soon: () => this.driver.soon(),
-    });
+      get isClosed() {
+        return room.why !== undefined;
+      },
+      acceptedInput: (player: PlayerId, input: Data) => this.accepted(parts.checks.input, input, "an input", player),
+    };
+    this.world = new WorldImpl(inside);
+    share(this, inside);
   }
 
   get isReplay(): boolean {

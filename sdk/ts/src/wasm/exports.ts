@@ -91,6 +91,31 @@ export interface Exports {
   rewind(member: Num, component: Num, now: Num): Num;
   schema_hash(length: Num): Num;
 
+  set_own(length: Num): Num;
+  teleport_own(): Num;
+  remote_state(member: Num, at: Num, now: Num): Num;
+  own_primary(): Num;
+
+  lane_begin(length: Num): Num;
+  lane_step(length: Num, now: Num): Num;
+  lane_request(): Num;
+  lane_tick(): Num;
+  lane_input(member: Num): Num;
+  lane_saved(tick: Num, low: Num, high: Num): Num;
+  lane_set(length: Num): Num;
+  lane_remove(length: Num): Num;
+  lane_get(length: Num): Num;
+  lane_states(): Num;
+  lane_settled(length: Num): Num;
+  lane_event(): Num;
+  lane_diagnostics(): Num;
+  lane_end(): Num;
+
+  recording_start(): Num;
+  recording_take(): Num;
+  recording_stop(): Num;
+  recording_figures(): Num;
+
   info(): Num;
   diagnostics(): Num;
 }

@@ -2,6 +2,7 @@ import { describe, expectTypeOf, it } from "vitest";
 import {
   bool, component, type Data, defineGame, host, type Infer, int, oneOf, type PlayerId, type StandardSchema, type, vec2, type Vec2,
 } from "../../src/api.js";
+import { rollback } from "../../src/rollback/index.js";
 
 type Tank = { x: number; y: number; name: string };
 declare const round: StandardSchema<{ n: number }>;
@@ -108,5 +109,50 @@ describe("a world's types", async () => {
       expectTypeOf(name).toEqualTypeOf<"shoot">();
       expectTypeOf(value).toEqualTypeOf<{ at: number }>();
     });
+  });
+});
+
+describe("a rollback lane's types", async () => {
+  const room = await game.host();
+  const config = { players: [0, 1], begin: 1 };
+
+  it("are those of the game's input and of the state", () => {
+    const lane = rollback(room, config, {
+      state: { at: [0, 0], round: 1 },
+      step(state, inputs, { tick, isReplay }) {
+        expectTypeOf(state).toEqualTypeOf<{ at: number[]; round: number }>();
+        expectTypeOf([tick, isReplay]).toEqualTypeOf<(number | boolean)[]>();
+        for (const [player, given] of inputs) {
+          expectTypeOf(player).toEqualTypeOf<PlayerId>();
+          if (given.status === "none") expectTypeOf(given.input).toEqualTypeOf<undefined>();
+          else expectTypeOf(given.input).toEqualTypeOf<{ turn: -1 | 0 | 1 }>();
+        }
+      },
+    });
+    lane.advance({ turn: 1 });
+    // @ts-expect-error out of its range
+    lane.advance({ turn: 2 });
+    expectTypeOf(lane.state).toEqualTypeOf<{ at: number[]; round: number }>();
+    expectTypeOf(lane.settled).toEqualTypeOf<{ readonly tick: number; readonly state: { at: number[]; round: number } } | undefined>();
+    lane.on("desync", ({ player, isExact }) => {
+      expectTypeOf(player).toEqualTypeOf<PlayerId | undefined>();
+      expectTypeOf(isExact).toEqualTypeOf<boolean>();
+    });
+    // @ts-expect-error no such event
+    lane.on("desynced", () => {});
+    // @ts-expect-error a step gives the state back
+    rollback(room, config, { state: { at: 1 }, step: () => ({ at: "1" }) });
+  });
+
+  it("are those of what a game saves", () => {
+    const lane = rollback(room, config, {
+      advance: (inputs) => expectTypeOf(inputs.get(0)!.input).toEqualTypeOf<{ turn: -1 | 0 | 1 } | undefined>(),
+      save: () => new Float64Array(4),
+      load: (saved) => expectTypeOf(saved).toExtend<Float64Array>(),
+      checksum: (saved) => saved[0]!,
+    });
+    expectTypeOf(lane.get<number>("x")).toEqualTypeOf<number | undefined>();
+    // @ts-expect-error only plain data has a state
+    lane.state;
   });
 });
