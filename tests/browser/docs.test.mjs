@@ -1,13 +1,16 @@
 // The programs of docs/web.md, as they stand there.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { startPlace } from "./place.mjs";
+import { BINARY } from "./server.mjs";
 
 const HANG_MS = 120_000;
 const limit = { timeout: HANG_MS };
@@ -81,6 +84,15 @@ const lastDrawn = (page) =>
     let last = 0;
     for (let i = 3; i < data.length; i += 4) if (data[i] > 0) last = Math.max(last, ((i - 3) / 4) % width);
     return last;
+  });
+
+/** How many rows have something drawn. */
+const rowsDrawn = (page) =>
+  page.evaluate(() => {
+    const { data, width } = document.querySelector("canvas").getContext("2d").getImageData(0, 0, 320, 240);
+    const rows = new Set();
+    for (let i = 3; i < data.length; i += 4) if (data[i] > 0) rows.add(Math.floor((i - 3) / 4 / width));
+    return rows.size;
   });
 
 /** Looks in each frame until `holds` is true. */
@@ -173,4 +185,33 @@ test("two players' marks move by rollback, and each page shows both", limit, asy
   await b.keyboard.up("ArrowRight");
   for (const page of [a, b]) assert.deepEqual(page.logged, []);
   await Promise.all([a.context().close(), b.context().close()]);
+});
+
+test("cars of their own drive on both pages", limit, async () => {
+  const a = await run(programOf("parlor/own"));
+  await a.waitForFunction(() => document.title.startsWith("join with "));
+  const b = await run(programOf("parlor/own"), (await a.title()).slice("join with ".length));
+  for (const page of [a, b]) await until(page, async () => (await rowsDrawn(page)) === 20);
+  for (const page of [a, b]) {
+    const seen = new Set();
+    await until(page, async () => seen.add(await lastDrawn(page)).size > 3);
+    assert.deepEqual(page.logged, []);
+  }
+  await Promise.all([a.context().close(), b.context().close()]);
+});
+
+test("a recording that a page saved is played by `parlor replay`", limit, async () => {
+  // Two hashes of the world are in it, of which the second has the score.
+  const page = await run(`${programOf("parlor/recording").replace("document.body.append(button)", "globalThis.recording = recording, $&")}`);
+  await page.waitForFunction(() => globalThis.recording?.figures.marks >= 2);
+  await page.click("button");
+  await page.waitForSelector("a[download$='.prec']");
+  const bytes = await page.evaluate(async () => [...new Uint8Array(await (await fetch(document.querySelector("a").href)).arrayBuffer())]);
+  const folder = await mkdtemp(join(tmpdir(), "parlor-docs-"));
+  const file = join(folder, "page.prec");
+  await writeFile(file, Uint8Array.from(bytes));
+  const { stdout } = await promisify(execFile)(BINARY, ["replay", file]);
+  assert.match(stdout, /ada is here[^]*1 key[^]*recording was stopped[^]*all agree/);
+  await rm(folder, { recursive: true });
+  await page.context().close();
 });

@@ -34,7 +34,7 @@ export type {
 export { inviteFrom } from "./server/invite.js";
 export { float } from "./float.js";
 export type { Data } from "./value/data.js";
-export { component, type Component, type ComponentOptions, type Infer, type Interest, near } from "./world/component.js";
+export { component, type Component, type ComponentOptions, type Infer, type Interest, near, type OwnDefinition, type Tolerance } from "./world/component.js";
 export {
   angle, any, body, type Body, bool, bytes, type Field, floatBits, int, type Interpolation, oneOf, type Quat, type Range, rotation, text,
   transform, type Transform, unitVector, vec2, type Vec2, vec3, type Vec3,

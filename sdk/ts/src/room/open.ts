@@ -14,7 +14,7 @@ import type { Data } from "../value/data.js";
 import { Core } from "../wasm/core.js";
 import { compiledModule } from "../wasm/module.js";
 import { startTransport } from "../worker/source.js";
-import { type Component, type Interest, schemaOf } from "../world/component.js";
+import { type Component, type Interest, type OwnDefinition, ownOf, schemaOf } from "../world/component.js";
 import { checkNames, coreOptions, type Intent, OPTION_NAMES, silenceMs } from "./options.js";
 import type { Checks } from "./gathering.js";
 import { RoomImpl } from "./room.js";
@@ -35,7 +35,7 @@ export interface Defined {
   /** Components that a member predicts on its own entities: its steps run ahead of the host's. */
   predict?: readonly Component[];
   /** What each player says of itself, without a host: `parlor/own` sets and reads it. */
-  own?: Component;
+  own?: Component | OwnDefinition;
   /** How corrections of mispredictions fade: within so many ms, and not beyond a leap. */
   smoothing?: { readonly fadeMs?: number; readonly leap?: number };
 }
@@ -137,7 +137,7 @@ async function open(
         if (options.whenPageHides === "leave") room?.leaveNow();
       },
     });
-    room = new RoomImpl({ core, driver, seat, checks, secret: options.secret, silenceMs: silenceMs(options), predicted, own: defined.own, unwatch });
+    room = new RoomImpl({ core, driver, seat, checks, secret: options.secret, silenceMs: silenceMs(options), predicted, own: defined.own && ownOf(defined.own).component, unwatch });
     driver.begin(transport(driver.transportEvents));
     const opened = room;
     await new Promise<void>((resolve, reject) => {
@@ -228,10 +228,11 @@ function workerOf(options: OpenOptions): NonNullable<OpenOptions["worker"]> {
 }
 
 /** The world in the words of the core. */
-function worldOptions({ world, predict, smoothing }: Defined): Record<string, Data> {
+function worldOptions({ world, predict, own, smoothing }: Defined): Record<string, Data> {
   return {
     ...(world === undefined ? {} : { schema: schemaOf(world.components, world.interest) }),
     ...(predict === undefined ? {} : { predict: predict.map(({ name }) => name) }),
+    ...(own === undefined ? {} : { own: ownOf(own).given }),
     ...(smoothing === undefined ? {} : { smoothing: { ...smoothing } }),
   };
 }

@@ -52,14 +52,45 @@ export function near<C extends Component>(of: C, field: keyof C["fields"] & stri
   return { component: of.name, field, radius, ...(leave === undefined ? {} : { leave }) };
 }
 
+/** The error that others may see in a field before they are told. */
+export interface Tolerance {
+  /** In the unit of the field; for points and directions the length of the difference. Default: the field's resolution. */
+  readonly offBy?: number;
+  /** In radians, for angles and rotations. Default: the field's resolution. */
+  readonly turnedBy?: number;
+  /**
+   * For how many ms a smaller difference may be seen, and how late bool, int, names and texts may be. Default: the longest interval
+   * for the former, no delay for the latter.
+   */
+  readonly lateByMs?: number;
+  /** A position that moves farther within one step is a teleport. Default: never. */
+  readonly jump?: number;
+}
+
+/** What each player says of itself, and how precisely others must know it. */
+export interface OwnDefinition {
+  readonly component: Component;
+  /** By field. */
+  readonly tolerance?: Readonly<Record<string, Tolerance>>;
+  /** The longest time before a changed state is sent, in ms, up to 500. Default: 500. */
+  readonly longestIntervalMs?: number;
+}
+
+/** An own state as the core knows it. */
+export function ownOf(own: Component | OwnDefinition): { component: Component; given: Data } {
+  const { component, ...more } = "component" in own ? own : { component: own };
+  return { component, given: { ...describe(component), ...(more as Record<string, Data>) } };
+}
+
 /** A schema as the core knows it. */
 export function schemaOf(components: readonly Component[], interest: Interest | undefined): Data {
+  return { components: components.map(describe), interest: interest as Data | undefined };
+}
+
+function describe({ name, fields, options }: Component): Record<string, Data> {
   return {
-    components: components.map(({ name, fields, options }) => ({
-      name,
-      fields: Object.entries(fields).map(([field, { spec }]) => ({ name: field, ...spec })),
-      ...(options as Record<string, Data>),
-    })),
-    interest: interest as Data | undefined,
+    name,
+    fields: Object.entries(fields).map(([field, { spec }]) => ({ name: field, ...spec })),
+    ...(options as Record<string, Data>),
   };
 }

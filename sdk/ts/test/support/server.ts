@@ -9,7 +9,8 @@ import { setModuleSource } from "../../src/wasm/module.js";
 import type { WebSocketConstructor } from "../../src/link/websocket.js";
 
 const root = resolve(import.meta.dirname, "../../../..");
-const binary = process.env["PARLOR_BIN"] ?? join(root, "target/debug/parlor");
+/** The program under test. */
+export const binary = process.env["PARLOR_BIN"] ?? join(root, "target/debug/parlor");
 /** Where the module is. */
 export const wasmPath = process.env["PARLOR_WASM"] ?? join(root, "target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm");
 

@@ -2,6 +2,8 @@ import { describe, expectTypeOf, it } from "vitest";
 import {
   bool, component, type Data, defineGame, host, type Infer, int, oneOf, type PlayerId, type StandardSchema, type, vec2, type Vec2,
 } from "../../src/api.js";
+import { ownState } from "../../src/own/index.js";
+import { record } from "../../src/recording/index.js";
 import { rollback } from "../../src/rollback/index.js";
 
 type Tank = { x: number; y: number; name: string };
@@ -154,5 +156,20 @@ describe("a rollback lane's types", async () => {
     expectTypeOf(lane.get<number>("x")).toEqualTypeOf<number | undefined>();
     // @ts-expect-error only plain data has a state
     lane.state;
+  });
+});
+
+describe("an own state's types", async () => {
+  const Car = component("car", { place: vec2(-1, 1, 0.5), gear: int(0, 6) });
+  const room = await defineGame("race", { own: Car }).host();
+  const own = ownState(room, Car);
+
+  it("are those of its component", () => {
+    own.set({ place: { x: 0, y: 0 }, gear: 1 });
+    // @ts-expect-error a field is missing
+    own.set({ gear: 1 });
+    expectTypeOf(own.of(0)).toEqualTypeOf<{ place: Vec2; gear: number } | undefined>();
+    for (const [player, { gear }] of own.all()) expectTypeOf([player, gear]).toEqualTypeOf<number[]>();
+    expectTypeOf(record(room).stream).toExtend<ReadableStream<Uint8Array>>();
   });
 });
