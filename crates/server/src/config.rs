@@ -6,7 +6,7 @@ use crate::kept::KEPT_MATCHES;
 use crate::renewal::CERTIFICATE_EVERY;
 use crate::system;
 use crate::time::Time;
-use crate::web_game::WebGame;
+use crate::web_pages::WebPages;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::num::NonZeroU16;
 use core::time::Duration;
@@ -127,8 +127,8 @@ pub struct Config {
     /// The name or address in invites, with a port if the public one differs (`play.example.com`,
     /// `play.example.com:443`). Default: this machine's address.
     pub public_host: Option<String>,
-    /// The game that browsers play at `/`. Default: `None`, `/` is a text.
-    pub web_game: Option<WebGame>,
+    /// The games that browsers play from here. Default: none, `/` is a text.
+    pub web_pages: WebPages,
     /// For development: simulates a bad network on all sockets, in both directions.
     pub impairment: Option<Impairment>,
     /// The local network on which its rooms are announced, except those with a secret. Anyone there can join
@@ -197,7 +197,7 @@ impl Default for Config {
             registry: None,
             room_log: None,
             public_host: None,
-            web_game: None,
+            web_pages: WebPages::default(),
             impairment: None,
             lan: None,
             lan_on_request: false,

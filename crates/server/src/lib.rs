@@ -55,8 +55,8 @@ mod shard;
 mod system;
 mod tcp;
 mod time;
-mod web_game;
 mod web_identity;
+mod web_pages;
 mod worker;
 
 pub use config::{
@@ -71,5 +71,5 @@ pub use parlor_hub::StateMemory;
 pub use renewal::CERTIFICATE_EVERY;
 pub use server::{Server, Stats};
 pub use time::Time;
-pub use web_game::{WebFile, WebGame};
 pub use web_identity::{WEB_FILE, WEB_NEXT_FILE};
+pub use web_pages::{WebFile, WebGame, WebPages};

@@ -1,26 +1,35 @@
-//! The page on which browsers play Magpies: built by `cargo xtask web`, kept in the repository, served by this binary.
+//! The pages on which browsers play: built by `web/build.mjs`, kept in the repository, served by this binary.
 
 use crate::player::APP;
 use core::net::IpAddr;
 use parlor::RoomCode;
-use parlor_server::{WebFile, WebGame};
+use parlor_server::{WebFile, WebGame, WebPages};
 use parlor_transport::discovery::ServerAddress;
 
 const FILES: &[WebFile] = &include!("../../../web/dist/table.rs");
 
-/// The page for a server that serves these apps, or all.
-pub(crate) fn game(apps: Option<&[String]>) -> Option<WebGame> {
-    let is_served = apps.is_none_or(|apps| apps.iter().any(|app| app == APP));
-    is_served.then_some(WebGame { app: APP, files: FILES })
+/// The games and their pages.
+const GAMES: [WebGame; 3] = [
+    WebGame { app: APP, path: "/" },
+    WebGame { app: "arena", path: "/arena" },
+    WebGame { app: "draughts", path: "/draughts" },
+];
+
+/// The pages for a server that serves these apps, or all.
+pub(crate) fn pages(apps: Option<&[String]>) -> WebPages {
+    let is_served = |app: &str| apps.is_none_or(|apps| apps.iter().any(|served| served == app));
+    let is_built = |path: &str| FILES.iter().any(|file| file.path == path);
+    let games = GAMES.into_iter().filter(|game| is_served(game.app) && is_built(game.path)).collect();
+    WebPages { games, files: FILES }
 }
 
-/// Where a browser on this machine finds the page of a server. To this machine, and no other, a server speaks HTTP without
+/// Where a browser on this machine finds a path of a server. To this machine, and no other, a server speaks HTTP without
 /// TLS.
-pub(crate) fn on_this_machine(port: u16) -> String {
-    format!("http://localhost:{port}/")
+pub(crate) fn on_this_machine(port: u16, path: &str) -> String {
+    format!("http://localhost:{port}{path}")
 }
 
-/// Where browsers on other machines find the page of a server with these addresses.
+/// Where browsers on other machines find the pages of a server with these addresses.
 pub(crate) fn elsewhere(addresses: &[ServerAddress]) -> impl Iterator<Item = String> {
     let is_here = |address: &&ServerAddress| {
         address.host == "localhost" || address.host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback())
@@ -34,7 +43,7 @@ pub(crate) fn elsewhere(addresses: &[ServerAddress]) -> impl Iterator<Item = Str
 
 /// Where a browser on this machine joins a room.
 pub(crate) fn room_on_this_machine(port: u16, code: RoomCode) -> String {
-    format!("{}join/{code}", on_this_machine(port))
+    on_this_machine(port, &format!("/join/{code}"))
 }
 
 #[cfg(test)]
@@ -55,17 +64,25 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_serve_the_game_has_no_page_for_it() {
-        assert!(game(None).is_some() && game(Some(&["tanks".into(), APP.into()])).is_some());
-        assert!(game(Some(&["tanks".into()])).is_none());
+        let apps = |served: Option<&[String]>| -> Vec<&str> {
+            pages(served).games.into_iter().map(|game| game.app).collect()
+        };
+        assert!(apps(None).contains(&APP), "all apps");
+        assert_eq!(apps(Some(&["tanks".into(), APP.into()])), [APP]);
+        assert!(apps(Some(&["tanks".into()])).is_empty());
     }
 
     #[test]
-    fn the_page_and_its_assets_are_compressed_and_small_enough() {
+    fn the_pages_and_their_assets_are_compressed_and_small_enough() {
         let all: usize = FILES.iter().map(|file| file.gzip.len()).sum();
         assert!(all <= 400_000, "{all} bytes");
-        let page = FILES.iter().find(|file| file.path == "/").unwrap();
-        assert!(page.content_type.starts_with("text/html"));
+        let (assets, others): (Vec<&WebFile>, Vec<_>) =
+            FILES.iter().partition(|file| file.path.starts_with("/assets/"));
+        assert!(assets.len() >= 3, "{assets:?}");
+        assert!(others.iter().any(|page| page.path == "/"));
+        let is_of_a_game = |path: &str| GAMES.iter().any(|game| game.path == path);
+        let is_page = |file: &WebFile| is_of_a_game(file.path) && file.content_type.starts_with("text/html");
+        assert!(others.iter().all(|file| is_page(file)), "{others:?}");
         assert!(FILES.iter().all(|file| file.gzip.starts_with(&[0x1f, 0x8b])), "gzip begins so");
-        assert!(FILES.iter().all(|file| file.path == "/" || file.path.starts_with("/assets/")));
     }
 }

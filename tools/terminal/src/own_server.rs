@@ -4,7 +4,7 @@ use crate::connect_options::ConnectArgs;
 use anyhow::Context;
 use parlor::lan::Network;
 use parlor::{Room, RoomBuilder};
-use parlor_server::{Config, Server, WebGame};
+use parlor_server::{Config, Server, WebPages};
 use parlor_transport::discovery::Registry;
 
 /// A server inside this process, for this machine and those near it.
@@ -18,23 +18,23 @@ pub struct OwnServer {
 
 impl OwnServer {
     /// Starts one for a host, unless it named a server; on any free port, if that is 0. It announces its rooms if the players asked for
-    /// that. Browsers play `web_game` there.
+    /// that. Browsers play on `web_pages` there.
     ///
     /// # Errors
     /// If it cannot be started, for instance because the port is taken.
     pub fn unless_configured(
         port: u16,
         connect: &ConnectArgs,
-        web_game: Option<WebGame>,
+        web_pages: Option<WebPages>,
     ) -> anyhow::Result<Option<Self>> {
         let in_environment = std::env::var("PARLOR_SERVER").is_ok_and(|server| !server.trim().is_empty());
         if !connect.lan && (connect.server.is_some() || in_environment) {
             return Ok(None);
         }
-        Self::start(port, connect, web_game).map(Some)
+        Self::start(port, connect, web_pages).map(Some)
     }
 
-    fn start(port: u16, connect: &ConnectArgs, web_game: Option<WebGame>) -> anyhow::Result<Self> {
+    fn start(port: u16, connect: &ConnectArgs, web_pages: Option<WebPages>) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("parlor-server")
@@ -43,7 +43,8 @@ impl OwnServer {
             .context("the server's thread could not be started")?;
         let lan = connect.lan.then(Network::default);
         let registry = Some(Registry::of_this_user());
-        let config = Config { port, lan, registry, web_game, is_of_host: true, ..Config::default() };
+        let web_pages = web_pages.unwrap_or_default();
+        let config = Config { port, lan, registry, web_pages, is_of_host: true, ..Config::default() };
         let server =
             runtime.block_on(Server::start(config)).context("no room can be hosted on this machine")?;
         Ok(OwnServer { secret: connect.secret.clone(), server: Some(server), runtime })

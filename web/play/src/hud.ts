@@ -5,7 +5,7 @@ import { colour } from "./draw.ts";
 import { type Bird, ranking, type Scene } from "./game/scene.ts";
 import { HZ, ticksUntil } from "./game/state.ts";
 import { shownName } from "./member.ts";
-import { byId, setText } from "./page.ts";
+import { byId, setText } from "../../shared/page.ts";
 
 const EVERY_MS = 200;
 const NOTICE_MS = 4_000;

@@ -1,7 +1,7 @@
 /** A small net graph: the kind of the link, and the round trip of the last half minute. */
 
 import type { Room } from "parlor";
-import { byId, setText } from "./page.ts";
+import { byId, setText } from "../../shared/page.ts";
 
 /** Bars in the graph, one each half second. */
 const BARS = 58;

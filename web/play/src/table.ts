@@ -5,10 +5,10 @@ import type { Controls } from "./controls.ts";
 import type { Painter } from "./draw.ts";
 import { Bot } from "./game/bot.ts";
 import type { Hud } from "./hud.ts";
-import { InviteDialog } from "./invite.ts";
+import { InviteDialog } from "../../shared/invite.ts";
 import { APP, Member, shownName } from "./member.ts";
 import { NetGraph } from "./netgraph.ts";
-import { byId } from "./page.ts";
+import { byId } from "../../shared/page.ts";
 
 /** Most bots that one page adds. */
 const BOTS_MOST = 5;
@@ -24,7 +24,7 @@ export class Table {
     this.#room = room;
     this.#hud = hud;
     const { signal } = this.#over;
-    const invite = new InviteDialog(signal);
+    const invite = new InviteDialog({ title: "Magpies", command: (invite) => `parlor play --join ${invite}` }, signal);
     for (const id of ["invite", "alone-invite"]) {
       byId(id).addEventListener("click", () => void invite.show(room), { signal });
     }

@@ -6,8 +6,8 @@ use crate::metrics::Metrics;
 use crate::mutex::lock;
 use crate::seldom::Seldom;
 use crate::shard::Shards;
-use crate::web_game::WebGame;
 use crate::web_identity::WebHashes;
+use crate::web_pages::WebPages;
 use axum::response::{IntoResponse, Response};
 use core::net::IpAddr;
 use hyper::StatusCode;
@@ -35,8 +35,8 @@ pub(crate) struct Facts {
     pub(crate) pages: Pages,
     /// Limits the log of rejected page requests.
     pub(crate) strangers: Mutex<Seldom>,
-    /// The game that browsers play from here.
-    pub(crate) web_game: Option<WebGame>,
+    /// The games that browsers play from here.
+    pub(crate) web_pages: WebPages,
     /// The counters.
     pub(crate) metrics: Arc<Metrics>,
 }

@@ -3,7 +3,7 @@
 use super::asked::AskedFrom;
 use super::facts::Context;
 use super::rooms::find;
-use super::web_game;
+use super::web_pages;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, State};
 use axum::response::{Html, IntoResponse, Response};
@@ -31,8 +31,8 @@ pub(super) async fn page(
 ) -> Response {
     let (status, retry_after, title, body) = match find(&context, from, path).await {
         Ok(room) => {
-            let game = context.facts.web_game.as_ref().filter(|game| game.app == room.app);
-            if let Some(page) = web_game::page(game, &headers) {
+            let page = context.facts.web_pages.page_of(&room.app);
+            if let Some(page) = web_pages::page(page, &headers) {
                 return page;
             }
             let (code, app) = (escape(room.code.as_str()), escape(&room.app));

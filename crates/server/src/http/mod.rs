@@ -13,7 +13,7 @@ mod stay;
 mod upgrade;
 mod visit;
 mod web;
-mod web_game;
+mod web_pages;
 
 pub use asked::{AskedFrom, bearer};
 pub(crate) use facts::Facts;
@@ -33,7 +33,7 @@ use axum::routing::get;
 use core::convert::Infallible;
 use core::net::SocketAddr;
 use core::time::Duration;
-use facts::{Context, SERVICES, not_found};
+use facts::{Context, SERVICES};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
@@ -85,8 +85,8 @@ impl Site {
             .route("/join/{code}", get(join::page))
             .route("/ws", get(upgrade::websocket))
             .route("/web.json", web::route(services.is_some()))
-            .route(web_game::ASSETS, get(web_game::asset))
-            .fallback(not_found);
+            .route(web_pages::ASSETS, get(web_pages::asset))
+            .fallback(web_pages::other);
         let readiness = Readiness { facts: Arc::clone(&facts), services: services.clone() };
         router = router.merge(readiness_routes(readiness));
         let mut router = router.with_state(context);
@@ -179,7 +179,7 @@ fn ended(ended: Option<Result<(), hyper::Error>>) {
 }
 
 async fn front(State(Context { facts, .. }): State<Context>, headers: HeaderMap) -> Response {
-    web_game::page(facts.web_game.as_ref(), &headers).unwrap_or_else(|| summary(&facts).into_response())
+    web_pages::page(facts.web_pages.page_at("/"), &headers).unwrap_or_else(|| summary(&facts).into_response())
 }
 
 fn summary(facts: &Facts) -> String {
@@ -189,10 +189,9 @@ fn summary(facts: &Facts) -> String {
         Some(fingerprint) => format!("Its certificate is its own and has the fingerprint {fingerprint}.\n"),
         None => String::new(),
     };
-    let web = match facts.web_game {
-        Some(game) => format!("In a browser, this page plays {}.\n", game.app),
-        None => String::new(),
-    };
+    let games = facts.web_pages.games.iter();
+    let web: String =
+        games.map(|game| format!("In a browser, {} plays {}.\n", game.path, game.app)).collect();
     format!(
         "Parlor server {version}: rooms for multiplayer games.\n\n\
          To play, start a game that uses Parlor and give it the code of a room or an invite; /join/CODE shows both.\n\

@@ -9,7 +9,7 @@ use data_encoding::BASE64URL_NOPAD;
 use hyper::header::CACHE_CONTROL;
 use parlor_proto::limits::{VERSION_MAX, VERSION_MIN};
 use parlor_transport::quic::webtransport::PATH;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The path of the WebSocket.
 const WEBSOCKET: &str = "/ws";
@@ -23,11 +23,14 @@ fn answer(context: &Context, has_services: bool) -> Response {
     let facts = &context.facts;
     let hashes: Vec<String> =
         facts.web_hashes.get().iter().map(|hash| BASE64URL_NOPAD.encode(&hash.0)).collect();
+    let games = facts.web_pages.games.iter().map(|game| json!({ "app": game.app, "path": game.path }));
+    let games: Vec<Value> = games.collect();
     let body = json!({
         "parlor": env!("CARGO_PKG_VERSION"),
         "protocol": [VERSION_MIN, VERSION_MAX],
         "webtransport": { "port": facts.public_port, "path": PATH, "hashes": hashes },
         "websocket": WEBSOCKET,
+        "games": games,
         "services": has_services.then(|| format!("{SERVICES}/socket")),
         "shards": context.shards.count(),
     });

@@ -236,7 +236,7 @@ fn facts(
     let addresses = addresses(public, addr.ip(), port, fingerprint);
     let metrics = Arc::new(Metrics::new(config.apps.as_deref()));
     let is_draining = AtomicBool::new(false);
-    let (strangers, web_game) = (Mutex::default(), config.web_game);
+    let (strangers, web_pages) = (Mutex::default(), config.web_pages.clone());
     Ok(Facts {
         port,
         public_port,
@@ -246,7 +246,7 @@ fn facts(
         is_draining,
         pages,
         strangers,
-        web_game,
+        web_pages,
         metrics,
     })
 }

@@ -9,5 +9,5 @@ mod limits;
 mod pages;
 mod renewal;
 mod rooms;
-mod web_game;
+mod web_pages;
 mod webtransport;

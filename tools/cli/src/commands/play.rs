@@ -27,7 +27,7 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     let name = connect_options::name(args.name.as_deref());
     let own = match args.join.room() {
         Some(_) => None,
-        None => OwnServer::unless_configured(args.port, &args.connect, web::game(None))?,
+        None => OwnServer::unless_configured(args.port, &args.connect, Some(web::pages(None)))?,
     };
     let stop = stop_flag()?;
     let pilot = match &args.headless.script {

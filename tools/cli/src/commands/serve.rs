@@ -6,7 +6,7 @@ use crate::{logging, services, web};
 use anyhow::{Context, bail};
 use parlor::lan::Network;
 use parlor_server::admission::Policy;
-use parlor_server::{Config, IdentitySource, Server, StateMemory};
+use parlor_server::{Config, IdentitySource, Server, StateMemory, WebGame};
 use parlor_services::{KEEP_MATCHES_DAYS, OnlineConfig, WebhookConfig};
 use parlor_terminal::print::say;
 use parlor_transport::discovery::Registry;
@@ -42,7 +42,7 @@ fn settings(args: ServeArgs) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
     // Who comes back to a kept room must know the server again. A certificate that is given needs no folder.
     let kept = args.data.as_ref().filter(|_| args.certificate.is_none() && args.key.is_none());
     let folder = args.identity.as_ref().or(kept).cloned();
-    let web_game = web::game(args.apps.as_deref());
+    let web_pages = web::pages(args.apps.as_deref());
     let identity = identity(args.certificate.clone(), args.key.clone(), folder)?;
     let online = online(&args, bounds)?;
     let admission = admission(args.admission_key, args.admission, online.is_some())?;
@@ -79,7 +79,7 @@ fn settings(args: ServeArgs) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
         metrics: args.metrics,
         kept_matches,
         lan: args.lan.then(Network::default),
-        web_game,
+        web_pages,
         ..default
     };
     Ok((config, online))
@@ -182,7 +182,7 @@ fn admission(
 
 async fn serve(config: Config, online: Option<OnlineConfig>) -> anyhow::Result<()> {
     let (impairment, is_announced) = (config.impairment, config.lan.is_some());
-    let has_page = config.web_game.is_some();
+    let games = config.web_pages.games.clone();
     // Before anybody is told that the server runs: whoever reads that may stop it at once.
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .context("SIGTERM cannot be listened for")?;
@@ -191,9 +191,7 @@ async fn serve(config: Config, online: Option<OnlineConfig>) -> anyhow::Result<(
         None => Server::start(config).await?,
     };
     announce(&server, online.as_ref());
-    if has_page {
-        announce_page(&server);
-    }
+    announce_pages(&server, &games);
     say("Ctrl-C tells every room and goes down.");
     if let Some(impairment) = impairment {
         say(&format!("  network  impaired on purpose, each way: {impairment}"));
@@ -265,9 +263,12 @@ fn announce(server: &Server, online: Option<&OnlineConfig>) {
 }
 
 /// Says where browsers play.
-fn announce_page(server: &Server) {
-    say(&format!("  browser  play in a browser: {}", web::on_this_machine(server.local_port())));
-    for page in web::elsewhere(server.addresses()) {
+fn announce_pages(server: &Server, games: &[WebGame]) {
+    for game in games {
+        let page = web::on_this_machine(server.local_port(), game.path);
+        say(&format!("  browser  play {} in a browser: {page}", game.app));
+    }
+    for page in web::elsewhere(server.addresses()).filter(|_| !games.is_empty()) {
         say(&format!("           from elsewhere: {page}"));
     }
 }

@@ -95,7 +95,7 @@ fn the_printed_addresses_open_the_page_in_a_browser() {
     let is_page = |head: &str| head.starts_with("HTTP/1.1 200 ") && head.contains("wasm-unsafe-eval");
     let machine = Machine::new();
     let (server, _) = serve(&machine, &[]);
-    let page = server.says("  browser  play in a browser: ");
+    let page = server.says("  browser  play magpies in a browser: ");
     assert!(is_page(&opened(&page)), "{}", opened(&page));
     let (other, address) = serve(&machine, &["--app", "tanks"]);
     let port = address.rsplit(':').next().expect("a port");

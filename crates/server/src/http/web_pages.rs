@@ -1,17 +1,17 @@
-//! The page of a game that browsers play from this server, and the page's files.
+//! The pages on which browsers play games from this server, and their files.
 //!
 //! The files are stored compressed, once: all browsers take gzip. Their answers are as bounded as any other
 //! request's (`stay.rs`), and take no memory of their own.
 
 use super::facts::{Context, not_found};
-use crate::web_game::{WebFile, WebGame};
+use crate::web_pages::WebFile;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hyper::StatusCode;
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
     HeaderMap, HeaderName, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
+use hyper::{Method, StatusCode};
 
 /// The path of the files whose content never changes.
 pub(super) const ASSETS: &str = "/assets/{*file}";
@@ -36,16 +36,23 @@ const COMMON_HEADERS: [(HeaderName, &str); 4] = [
     (VARY, "accept, accept-encoding"),
 ];
 
-/// The game's page, if there is one and the client wants HTML.
-pub(super) fn page(game: Option<&WebGame>, headers: &HeaderMap) -> Option<Response> {
+/// A page, if there is one and the client wants HTML.
+pub(super) fn page(page: Option<&WebFile>, headers: &HeaderMap) -> Option<Response> {
     let wants_html = lists(headers, &ACCEPT, |media| media.eq_ignore_ascii_case("text/html"));
-    let page = game?.page().filter(|_| wants_html)?;
-    Some(send(page, headers, PAGE_HEADERS))
+    page.filter(|_| wants_html).map(|page| send(page, headers, PAGE_HEADERS))
+}
+
+/// What no other route answers: the page of a game.
+pub(super) async fn other(State(Context { facts, .. }): State<Context>, request: Request) -> Response {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    match facts.web_pages.page_at(request.uri().path()).filter(|_| reads) {
+        Some(page) => send(page, request.headers(), PAGE_HEADERS),
+        None => not_found().await,
+    }
 }
 
 pub(super) async fn asset(State(Context { facts, .. }): State<Context>, request: Request) -> Response {
-    let files = facts.web_game.iter().flat_map(|game| game.files);
-    match files.into_iter().find(|file| file.path == request.uri().path()) {
+    match facts.web_pages.file(request.uri().path()) {
         Some(file) => send(file, request.headers(), ASSET_HEADERS),
         None => not_found().await,
     }

@@ -1,20 +1,22 @@
-//! A game that browsers play from the server.
+//! Games that browsers play from the server.
 
 use parlor_proto::wire::handshake::Hello;
-use parlor_server::{WebFile, WebGame};
+use parlor_server::{WebFile, WebGame, WebPages};
 use parlor_testing::{Answer, TestServer, creating};
 
 /// What is compressed does not matter to the server: here it is text, so that answers can be read.
-const GAME: WebGame = WebGame {
-    app: "magpies",
-    files: &[
-        WebFile { path: "/", content_type: "text/html; charset=utf-8", gzip: b"the page" },
-        WebFile { path: "/assets/play.0a1b2c3d.js", content_type: "text/javascript", gzip: b"the script" },
-    ],
-};
+const FILES: &[WebFile] = &[
+    WebFile { path: "/", content_type: "text/html; charset=utf-8", gzip: b"the page" },
+    WebFile { path: "/arena", content_type: "text/html; charset=utf-8", gzip: b"the arena" },
+    WebFile { path: "/draughts", content_type: "text/html; charset=utf-8", gzip: b"the board" },
+    WebFile { path: "/assets/play.0a1b2c3d.js", content_type: "text/javascript", gzip: b"the script" },
+];
 
 async fn start() -> TestServer {
-    TestServer::start_with(|config, _| config.web_game = Some(GAME)).await
+    let magpies = WebGame { app: "magpies", path: "/" };
+    let arena = WebGame { app: "arena", path: "/arena" };
+    let games = vec![magpies, arena];
+    TestServer::start_with(|config, _| config.web_pages = WebPages { games, files: FILES }).await
 }
 
 /// Asks as a browser whose user opens an address.
@@ -47,9 +49,34 @@ async fn a_browser_gets_the_page_and_a_program_the_text() {
     }
     let text = server.get("/").await;
     assert!(text.head().contains("text/plain"), "{text:?}");
-    assert!(text.body().contains("In a browser, this page plays magpies."), "{text:?}");
+    assert!(
+        text.body().contains("In a browser, / plays magpies.\nIn a browser, /arena plays arena.\n"),
+        "{text:?}"
+    );
     let none = navigate(&TestServer::start().await, "/", "gzip").await;
-    assert!(none.head().contains("text/plain") && !none.body().contains("browser"), "{none:?}");
+    assert!(none.head().contains("text/plain") && !none.body().contains("In a browser"), "{none:?}");
+}
+
+#[tokio::test]
+async fn each_game_has_its_page_and_no_other_file_is_one() {
+    let server = start().await;
+    let page = navigate(&server, "/arena", "gzip").await;
+    assert_eq!((page.status(), page.body()), (200, "the arena"));
+    assert!(page.head().contains("script-src 'self' 'wasm-unsafe-eval'"), "{page:?}");
+    let told = server.get("/web.json").await;
+    let games = r#""games":[{"app":"magpies","path":"/"},{"app":"arena","path":"/arena"}]"#;
+    assert!(told.body().contains(games), "{told:?}");
+    // The board's file is there, but not its game: this server does not serve the app.
+    for path in ["/draughts", "/arena/", "/arena/x", "/nothing"] {
+        assert_eq!(navigate(&server, path, "gzip").await.status(), 404, "{path}");
+    }
+    assert_eq!(
+        server
+            .ask_as_page("POST /arena", "Accept-Encoding: gzip\r\nSec-Fetch-Site: same-origin")
+            .await
+            .status(),
+        404
+    );
 }
 
 #[tokio::test]
@@ -85,15 +112,17 @@ async fn who_takes_no_gzip_is_told() {
 async fn a_join_link_leads_into_the_game_of_its_room() {
     let server = start().await;
     let mut rooms = Vec::new();
-    for app in ["magpies", "tanks"] {
+    for app in ["magpies", "tanks", "arena"] {
         let mut host = server.quic(Hello { app: app.into(), ..creating(None, None, 4) }).await;
         let code = host.welcome().await.code;
         rooms.push((host, code));
     }
-    let [magpies, tanks] = [rooms[0].1, rooms[1].1];
+    let [magpies, tanks, arena] = [rooms[0].1, rooms[1].1, rooms[2].1];
     let page = navigate(&server, &format!("/join/{magpies}"), "gzip").await;
     assert_eq!((page.status(), page.body()), (200, "the page"));
     assert!(page.head().contains("script-src 'self' 'wasm-unsafe-eval'"), "{page:?}");
+    let page = navigate(&server, &format!("/join/{arena}"), "gzip").await;
+    assert_eq!((page.status(), page.body()), (200, "the arena"));
     let other = navigate(&server, &format!("/join/{tanks}"), "gzip").await;
     assert!(other.body().contains("A room of <b>tanks</b>"), "{other:?}");
     let program = server.get(&format!("/join/{magpies}")).await;

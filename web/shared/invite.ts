@@ -1,4 +1,4 @@
-/** The dialog by which others come in: a link, a QR code, and what a terminal takes. */
+/** The dialog by which others come in: a link, a QR code, and what a terminal takes. Its elements are in `dialog.html`. */
 
 import type { Room } from "parlor";
 import qrcode from "qrcode-generator";
@@ -10,18 +10,29 @@ const QUIET = 4;
 /** What the server says of a room: `GET /rooms/CODE`. */
 type Described = { invite?: string; fingerprint?: string | null };
 
+/** What differs from game to game. */
+export interface InviteWords {
+  /** The game's name. */
+  title: string;
+  /** The command that joins in a terminal, for a game that has one; it is given an invite. */
+  command?(invite: string): string;
+}
+
 export class InviteDialog {
   readonly #dialog = byId("dialog", HTMLDialogElement);
   readonly #link = byId("link", HTMLInputElement);
   readonly #copy = byId("copy", HTMLButtonElement);
   readonly #share = byId("share", HTMLButtonElement);
 
-  constructor(signal: AbortSignal) {
+  readonly #words: InviteWords;
+
+  constructor(words: InviteWords, signal: AbortSignal) {
+    this.#words = words;
     byId("dialog-close").addEventListener("click", () => this.#dialog.close(), { signal });
     this.#dialog.addEventListener("click", ({ target }) => target === this.#dialog && this.#dialog.close(), { signal });
     this.#copy.addEventListener("click", () => void this.#toClipboard(), { signal });
     this.#share.hidden = !("share" in navigator);
-    const share = () => navigator.share({ title: "Magpies", url: this.#link.value }).catch(() => {});
+    const share = () => navigator.share({ title: words.title, url: this.#link.value }).catch(() => {});
     this.#share.addEventListener("click", () => void share(), { signal });
   }
 
@@ -33,7 +44,9 @@ export class InviteDialog {
     byId("dialog-code").textContent = room.code;
     byId("link-hint").textContent = hint(isLocal, described);
     const terminal = isLoopback(location.hostname) ? room.code : `'${described.invite ?? room.code}'`;
-    byId("command").textContent = `parlor play --join ${terminal}`;
+    const command = this.#words.command?.(terminal);
+    byId("in-terminal").hidden = command === undefined;
+    byId("command").textContent = command ?? "";
     drawCode(byId("qr", HTMLCanvasElement), this.#link.value);
     if (!this.#dialog.open) this.#dialog.showModal();
   }
