@@ -54,7 +54,9 @@ pub(crate) fn plan_packaging(root: &Path, level: Level) -> Result<Work, Missing>
         build,
         npm(INSTALL, "tests/browser", root)?,
         Invocation::cargo(SERVER),
-        Invocation::new("node").args("--test tests/packaging/packaging.test.mjs").env("PACKAGING_LEVEL", level),
+        Invocation::new("node")
+            .args("--test tests/packaging/packaging.test.mjs")
+            .env("PACKAGING_LEVEL", level),
     ]))
 }
 
