@@ -1,5 +1,5 @@
 //! The steps of TypeScript: `sdk` builds and tests the SDK in Node, `web` the pages that the server embeds, `browser`
-//! plays with both in Chromium. All need what the step `wasm` builds.
+//! plays with both in Chromium, `packaging` installs the packed SDK into apps. All need what the step `wasm` builds.
 
 use std::path::Path;
 
@@ -41,6 +41,22 @@ pub(crate) fn plan_browser(root: &Path, _: Level) -> Result<Work, Missing> {
         npm(INSTALL, "tests/browser", root)?,
         Invocation::cargo(SERVER),
         npm("test", "tests/browser", root)?,
+    ]))
+}
+
+/// The packed SDK in an app of each bundler and runtime: the most used ones, or all.
+pub(crate) fn plan_packaging(root: &Path, level: Level) -> Result<Work, Missing> {
+    need("chromium --version", "there is no Chromium", "apt-get install chromium")?;
+    let [install, build] = built(root)?;
+    let level = if level == Level::Weekly { "weekly" } else { "all" };
+    Ok(Work::Run(vec![
+        install,
+        build,
+        npm(INSTALL, "tests/browser", root)?,
+        Invocation::cargo(SERVER),
+        Invocation::new("node")
+            .args("--test tests/packaging/packaging.test.mjs")
+            .env("PACKAGING_LEVEL", level),
     ]))
 }
 

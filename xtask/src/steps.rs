@@ -144,6 +144,11 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         "the embedded pages and pages of the SDK in Chromium, with native players",
         sdk::plan_browser,
     ));
+    steps.push(long(
+        "packaging",
+        "the packed SDK in apps of esbuild, Vite and Node (--weekly: of all bundlers and runtimes)",
+        sdk::plan_packaging,
+    ));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
     steps.push(long(
         "store",

@@ -1,0 +1,4 @@
+import * as parlor from "parlor";
+import { playHere } from "./page.js";
+
+playHere(parlor);

@@ -1,0 +1,4 @@
+import { host, join } from "parlor";
+import { main } from "./main.js";
+
+await main({ host, join });
