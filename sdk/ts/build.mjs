@@ -35,6 +35,7 @@ const AIMS = {
   "own.js beside index.js": 1_000,
   "recording.js beside index.js": 1_000,
   "math.js": 5_500,
+  "react.js": 2_000,
 };
 
 function readWasm() {
