@@ -22,6 +22,7 @@ const ENTRIES = {
   own: "src/own/index.ts",
   recording: "src/recording/index.ts",
   math: "src/math/index.ts",
+  react: "src/react/index.ts",
 };
 /** Entries that a game ships beside `index`. */
 const BESIDE = ["rollback", "own", "recording"];
@@ -34,6 +35,7 @@ const AIMS = {
   "own.js beside index.js": 1_000,
   "recording.js beside index.js": 1_000,
   "math.js": 5_500,
+  "react.js": 2_000,
 };
 
 function readWasm() {
@@ -46,7 +48,7 @@ function readWasm() {
 }
 
 const gzipped = (bytes) => gzipSync(bytes, { level: 9 });
-const common = { bundle: true, format: "esm", target: "es2022", platform: "neutral", absWorkingDir: here, logLevel: "warning" };
+const common = { bundle: true, external: ["react"], format: "esm", target: "es2022", platform: "neutral", absWorkingDir: here, logLevel: "warning" };
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
@@ -84,6 +86,7 @@ const sizes = {
   "index.js without its wasm": bare,
   ...Object.fromEntries(beside),
   "math.js": await shipped("math"),
+  "react.js": await shipped("react"),
   "worker.js": gzipped(Buffer.from(workerScript)).length,
   "parlor.wasm": gzipped(wasm).length,
 };

@@ -63,6 +63,11 @@ export class Emitter {
     });
   }
 
+  /** Whether anybody listens to an event. */
+  hears(event: string): boolean {
+    return (this.listeners.get(event)?.size ?? 0) > 0;
+  }
+
   emit(event: string, it: unknown): void {
     for (const listener of [...(this.listeners.get(event) ?? [])]) {
       try {

@@ -9,6 +9,7 @@ import type { Data } from "../value/data.js";
 import type { Core } from "../wasm/core.js";
 import type { Exports } from "../wasm/exports.js";
 import type { Component } from "../world/component.js";
+import { Changes } from "./changes.js";
 import { Emitter } from "./emitter.js";
 import { LoopRunner } from "./loop.js";
 import { PlayerList, playerOf } from "./players.js";
@@ -60,6 +61,11 @@ export class GatheringImpl {
   protected readonly core: Core;
   protected readonly driver: Driver;
   private readonly events = new Emitter();
+  private readonly changes = new Changes({
+    version: () => this.version,
+    isHeard: () => this.events.hears("changed"),
+    tell: (version) => this.events.emit("changed", { version }),
+  });
   private readonly list: PlayerList;
   private resolveClosed!: (why: Closed) => void;
   protected why: Closed | undefined;
@@ -163,6 +169,11 @@ export class GatheringImpl {
     if (this.why !== undefined) return "closed";
     if (this.has(FLAG.lost)) return "reconnecting";
     return this.has(FLAG.migrating) ? "migrating" : "open";
+  }
+
+  get version(): number {
+    // The end changes the status, and nothing follows it.
+    return this.ask((it) => it.version(), 0) + (this.why === undefined ? 0 : 0.5);
   }
 
   get tickNumber(): number {
@@ -321,8 +332,14 @@ export class GatheringImpl {
     this.assertOpen();
     const length = this.core.putValues(...values);
     const result = this.core.call((it) => run(it, length));
-    this.driver.soon();
+    this.soon();
     return result;
+  }
+
+  /** The core was told or asked something: what follows is sent and said when this task is over. */
+  protected soon(): void {
+    this.driver.soon();
+    this.changes.soon();
   }
 
   protected accepted(check: Check | undefined, value: Data, what: string, from: PlayerId | "hub" | undefined): Data | undefined {
@@ -348,7 +365,7 @@ export class GatheringImpl {
     } finally {
       this.isUpdating = false;
     }
-    this.driver.soon();
+    this.soon();
   }
 
   private step(): boolean {
@@ -438,6 +455,7 @@ export class GatheringImpl {
     this.parts.seat.forget();
     this.events.emit("closed", why);
     this.events.end(why);
+    this.changes.soon();
     this.resolveClosed(why);
     this.isSaid = this.endWhenSaid();
   }

@@ -29,7 +29,7 @@ export class RoomImpl extends GatheringImpl {
       },
       now: () => this.now(),
       assertOpen: () => this.assertOpen(),
-      soon: () => this.driver.soon(),
+      soon: () => this.soon(),
       get isClosed() {
         return room.why !== undefined;
       },

@@ -175,6 +175,8 @@ export interface Events<G extends GameTypes = Untyped> {
   primary: { readonly player?: PlayerId };
   /** A validator of the game refused what another member sent. */
   unreadable: { readonly what: string; readonly why: string; readonly from?: From };
+  /** Something changed that can be read, by others or by this process; once a task at most. It is for views: React, Vue, Svelte. */
+  changed: { readonly version: number };
   closed: Closed;
 }
 
@@ -196,6 +198,8 @@ export interface Gathering<G extends GameTypes = Untyped> extends AsyncDisposabl
   readonly status: "open" | "reconnecting" | "migrating" | "closed";
   /** Resolves when the room is over for this process; never rejects. */
   readonly closed: Promise<Closed>;
+  /** Equal for as long as nothing changed that can be read. */
+  readonly version: number;
   readonly tickNumber: number;
   readonly tickHz: number;
   readonly serverTimeMs: number;
