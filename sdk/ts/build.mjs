@@ -24,6 +24,12 @@ const ENTRIES = {
   math: "src/math/index.ts",
   react: "src/react/index.ts",
 };
+const named = Object.keys(JSON.parse(readFileSync(join(here, "package.json"), "utf8")).exports).filter((name) => !/\.\w+$/.test(name));
+const built = Object.keys(ENTRIES).map((name) => (name === "index" ? "." : `./${name}`));
+if (String(named.sort()) !== String(built.sort())) {
+  console.error(`package.json exports ${named}, and this script builds ${built}: name an entry in both`);
+  process.exit(1);
+}
 /** Entries that a game ships beside `index`. */
 const BESIDE = ["rollback", "own", "recording"];
 

@@ -55,6 +55,11 @@ impl Hash {
     }
 }
 
+/// A function of one number, with its name.
+type One = (&'static str, fn(f64) -> f64);
+/// A function of two.
+type Two = (&'static str, fn(f64, f64) -> f64);
+
 fn of_one(function: fn(f64) -> f64) -> Hash {
     let (mut hash, mut random) = (Hash::default(), Random(1));
     special().into_iter().for_each(|x| hash.add(function(x)));
@@ -78,7 +83,7 @@ fn of_two(function: fn(f64, f64) -> f64) -> Hash {
 #[test]
 fn the_sdk_has_the_bits_of_libm() {
     let mut text = String::new();
-    let ones: [(&str, fn(f64) -> f64); 9] = [
+    let ones: [One; 9] = [
         ("acos", libm::acos),
         ("asin", libm::asin),
         ("atan", libm::atan),
@@ -89,8 +94,7 @@ fn the_sdk_has_the_bits_of_libm() {
         ("sqrt", libm::sqrt),
         ("tan", libm::tan),
     ];
-    let twos: [(&str, fn(f64, f64) -> f64); 3] =
-        [("atan2", libm::atan2), ("hypot", libm::hypot), ("pow", libm::pow)];
+    let twos: [Two; 3] = [("atan2", libm::atan2), ("hypot", libm::hypot), ("pow", libm::pow)];
     let hashes = ones.into_iter().map(|(name, function)| (name, of_one(function)));
     for (name, Hash(high, low)) in
         hashes.chain(twos.into_iter().map(|(name, function)| (name, of_two(function))))

@@ -44,6 +44,7 @@ export function record<G extends GameTypes>(room: Room<G>): Recording {
 class RecordingImpl implements Recording {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   private wake: () => void = () => {};
+  private known: RecordingFigures = { bytes: 0, packets: 0, marks: 0 };
 
   constructor(
     private readonly inside: RoomInside,
@@ -55,8 +56,8 @@ class RecordingImpl implements Recording {
 
   get figures(): RecordingFigures {
     const { core } = this.inside;
-    core.call((it) => it.recording_figures());
-    return core.value() as unknown as RecordingFigures;
+    if (!core.isDead && core.call((it) => it.recording_figures()) === 1) this.known = core.value() as unknown as RecordingFigures;
+    return this.known;
   }
 
   stop(): void {

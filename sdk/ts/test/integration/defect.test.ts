@@ -1,5 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { host, join } from "../../src/api.js";
+import { component, defineGame, host, int, join } from "../../src/api.js";
+import { ownState } from "../../src/own/index.js";
+import { record } from "../../src/recording/index.js";
+import { rollback } from "../../src/rollback/index.js";
 import { options, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
@@ -51,5 +54,31 @@ describe("a defect of the core", () => {
     // The others do not wait for a silence: its connection was closed.
     await until(() => guest.isHost || guest.status === "closed");
     for (const room of [other, next, guest]) await room.leave();
+  });
+
+  it("in a step of a lane ends the room with its recording and own states, and what is left of them is harmless", async () => {
+    const trap = trapsIn("lane_step");
+    const Own = component("own", { n: int(0, 9) });
+    const room = await defineGame("dots", { own: Own }).host(options(server));
+    room.run({});
+    const own = ownState(room, Own);
+    own.set({ n: 1 });
+    const recording = record(room);
+    const read = new Response(recording.stream).blob().then(() => "read", (thrown: unknown) => thrown);
+    const lane = rollback(room, { players: [0, 1], begin: room.tickNumber + 1 }, { state: 1, step: (state: number) => state + 1 });
+    let over = 0;
+    lane.on("over", () => void (over += 1));
+    await until(() => lane.advance(0 as never) > 0);
+    trap.now = true;
+    expect(() => lane.advance(0 as never)).toThrow(expect.objectContaining({ code: "defect" }));
+    expect([lane.isOver, over, lane.advance(0 as never), lane.diagnostics, lane.settled]).toEqual([true, 1, 0, undefined, undefined]);
+    expect(lane.state).toBeGreaterThan(1);
+    lane.end();
+    expect((await room.closed).code).toBe("defect");
+    expect(await read).toMatchObject({ code: "defect" });
+    recording.stop();
+    expect(recording.figures.packets).toBeGreaterThanOrEqual(0);
+    expect([own.of(0), [...own.all()], own.primary]).toEqual([undefined, [], undefined]);
+    expect(() => own.set({ n: 2 })).toThrow("the room is over");
   });
 });

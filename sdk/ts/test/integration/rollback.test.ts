@@ -105,6 +105,28 @@ describe("a rollback lane", () => {
     expect(b.diagnostics!.missed).toBeGreaterThan(0);
   });
 
+  it("gives each step what a member that went back has, too: no order of keys, no -0, and nobody's changes in between", async () => {
+    const { host, config } = await rooms(1, { patience: 0, window: 4 });
+    const keys: string[] = [];
+    const zeros: number[] = [];
+    const a = rollback(host, config, {
+      state: { z: 0, count: 0 } as Record<string, number>,
+      step(state) {
+        keys.push(Object.keys(state).join(""));
+        zeros.push(state["a"]!);
+        return { z: 0, count: state["count"]! + 1, a: -0, left: undefined as never };
+      },
+    });
+    await play([a], () => {
+      a.state["count"] = 1_000;
+      return keys.length > 3;
+    });
+    expect(keys.slice(0, 3)).toEqual(["countz", "acountz", "acountz"]);
+    expect(zeros.slice(1).every((zero) => Object.is(zero, 0))).toBe(true);
+    a.advance(1);
+    expect(a.settled!.state["count"]).toBeLessThan(1_000);
+  });
+
   it("says `none` of a player that has sent nothing yet", async () => {
     const { host, others: [guest], config } = await rooms(1, { patience: 0, window: 4 });
     const first: unknown[] = [];

@@ -4,7 +4,7 @@ import {
 } from "../../src/api.js";
 import { ownState } from "../../src/own/index.js";
 import { record } from "../../src/recording/index.js";
-import { rollback } from "../../src/rollback/index.js";
+import { type PlayerInputs, rollback } from "../../src/rollback/index.js";
 
 type Tank = { x: number; y: number; name: string };
 declare const round: StandardSchema<{ n: number }>;
@@ -144,6 +144,15 @@ describe("a rollback lane's types", async () => {
     lane.on("desynced", () => {});
     // @ts-expect-error a step gives the state back
     rollback(room, config, { state: { at: 1 }, step: () => ({ at: "1" }) });
+  });
+
+  it("are claimed where the room has none", async () => {
+    const lane = rollback(await host("dots"), config, {
+      state: 1,
+      step: (state, inputs: PlayerInputs<{ dx: number }>) => state + (inputs.get(0)?.input?.dx ?? 0),
+    });
+    lane.advance({ dx: 1 });
+    expectTypeOf(lane.state).toEqualTypeOf<number>();
   });
 
   it("are those of what a game saves", () => {
