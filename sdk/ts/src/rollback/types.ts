@@ -83,7 +83,10 @@ export interface RollbackEvents {
     /** The oldest step that the host has. */
     readonly oldest: number;
   };
-  /** The lane ended by itself: the room has another host or is closed, or a step of the game threw. */
+  /**
+   * The lane ended by itself: the room has another host or is closed, this member was away for so long that it joined anew, or a
+   * step of the game threw.
+   */
   over: Record<string, never>;
 }
 

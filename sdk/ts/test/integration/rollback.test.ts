@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { defineGame, type Gathering, type PlayerId, type StandardSchema, type } from "../../src/api.js";
 import { type KeptGame, type PlayerInputs, rollback, type RollbackConfig, type StateGame } from "../../src/rollback/index.js";
-import { options, TestServer, useBuiltWasm } from "../support/server.js";
+import { options, TestNetwork, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
 /** What a player presses: a number that its score takes in. */
@@ -175,6 +175,27 @@ describe("a rollback lane", () => {
       return watched.length > 3;
     });
     for (const [seen, there] of watched) expect(seen).toEqual(there);
+  });
+
+  it("lets a player that begins late catch up, and goes on after its connection was lost", async () => {
+    const network = new TestNetwork();
+    const host = kept(await duel.host(options(server)));
+    const guest = kept(await duel.join(host.code, options(server, network)));
+    await until(() => host.players.size === 2);
+    const config: RollbackConfig = { players: [0, 1], begin: host.tickNumber + 2, inputDelay: 0 };
+    const a = rollback(host, config, game());
+    await play([a], () => a.settled!.tick > config.begin + 60);
+    const b = rollback(guest, config, game());
+    const late = a.settled!.tick;
+    const [at, there] = await agreed([a, b], late + 5);
+    expect(at).toEqual(there);
+    expect(b.diagnostics!.missed).toBeGreaterThan(50);
+    const before = network.dialled;
+    network.cut();
+    await play([a, b], () => network.dialled > before && guest.status === "open");
+    const [after, alike] = await agreed([a, b], a.settled!.tick + 20);
+    expect(after).toEqual(alike);
+    expect([a.isOver, b.isOver, a.diagnostics!.desyncs, b.diagnostics!.desyncs]).toEqual([false, false, 0, 0]);
   });
 
   it("ends by `end`, by another lane, by a step that throws, and with its host", async () => {
