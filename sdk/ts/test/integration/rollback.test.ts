@@ -198,6 +198,20 @@ describe("a rollback lane", () => {
     expect([a.isOver, b.isOver, a.diagnostics!.desyncs, b.diagnostics!.desyncs]).toEqual([false, false, 0, 0]);
   });
 
+  it("is followed by another, from its settled state: for a page that was reloaded, or under another host", async () => {
+    const { host, others: [guest], config } = await rooms(1);
+    const a = rollback(host, config, game());
+    const b = rollback(guest!, config, game());
+    await play([a, b], () => b.settled!.tick > config.begin + 10);
+    const { state } = a.settled!;
+    const next = { ...config, session: 1, begin: host.tickNumber + 5 };
+    const [c, d] = [rollback(host, next, { ...game(), state }), rollback(guest!, next, { ...game(), state })];
+    expect([a.isOver, b.isOver]).toEqual([true, true]);
+    const [at, there] = await agreed([c, d], next.begin + 20);
+    expect(at).toEqual(there);
+    expect(at!.steps).toBeGreaterThanOrEqual(state.steps + 20);
+  });
+
   it("ends by `end`, by another lane, by a step that throws, and with its host", async () => {
     const { host, others: [guest], config } = await rooms(1);
     const ended = rollback(host, config, game());
