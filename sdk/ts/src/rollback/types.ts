@@ -23,7 +23,7 @@ export interface RollbackConfig {
 
 /**
  * How sure an input is: it came, it is guessed from the player's last one until it comes, or it came too late and the
- * guess stands for all. `none`: the player has sent no input yet.
+ * guess stands for all. `none`: the player has sent no input yet, or the game's validator refuses it.
  */
 export type InputStatus = "none" | "known" | "predicted" | "missed";
 

@@ -229,6 +229,25 @@ describe("a rollback lane", () => {
     await expect(play([second], () => false)).rejects.toThrow("a bug of the game");
     expect([isOver, second.isOver, second.advance(1)]).toEqual([true, true, 0]);
 
+    // An end that its game wants is told by nothing.
+    let told = 0;
+    const endsBy = (ends: () => void) => {
+      const lane = rollback(host, { ...config, session: 7, begin: host.tickNumber + 2 }, {
+        ...game(),
+        step: (state: Duel) => {
+          ends();
+          return state;
+        },
+      });
+      lane.on("over", () => void (told += 1));
+      return lane;
+    };
+    const itself = endsBy(() => itself.end());
+    await play([itself], () => itself.isOver);
+    const another = endsBy(() => rollback(host, { ...config, session: 8, begin: host.tickNumber + 500 }, game()));
+    await play([another], () => another.isOver);
+    for (const lane of [itself, another]) expect([told, lane.state.steps, lane.diagnostics, lane.advance(1)]).toEqual([0, 0, undefined, 0]);
+
     const last = rollback(guest!, { ...config, session: 2, begin: guest!.tickNumber + 2 }, game());
     let over = 0;
     last.on("over", () => void (over += 1));
@@ -261,7 +280,11 @@ describe("a rollback lane", () => {
       },
     });
     expect(() => lane.advance()).toThrow("has no input");
+    // An input that cannot be sent ends nothing.
     expect(() => lane.advance("x".repeat(64) as never)).toThrow("64");
+    expect(() => lane.advance(Number.NaN)).toThrow("NaN");
+    expect(lane.isOver).toBe(false);
+    await expect(play([lane], () => false)).rejects.toThrow("within a step of its lane");
     expect(lane.isOver).toBe(true);
   });
 
