@@ -51,13 +51,21 @@ export abstract class LaneImpl {
     }
     const bytes = encode((input ?? null) as Data);
     let steps = 0;
+    let isWithinStep = false;
     this.isAdvancing = true;
     try {
-      while (this.begins(bytes)) steps += this.serve();
+      // A step of the game may end its lane, or begin another in its place.
+      while (!this.isOver && this.begins(bytes)) {
+        isWithinStep = true;
+        steps += this.serve();
+        isWithinStep = false;
+      }
     } catch (thrown) {
       // What is left to do of this step would be done with another state than that of the other members.
-      this.end();
-      this.isGone();
+      if (!this.isOver && (isWithinStep || room.core.isDead)) {
+        this.end();
+        this.isGone();
+      }
       throw thrown;
     } finally {
       this.isAdvancing = false;
@@ -66,7 +74,7 @@ export abstract class LaneImpl {
     if (steps > 0) this.advanced();
     this.tell();
     // A core whose room has another host has dropped the lane.
-    return steps > 0 || this.diagnostics !== undefined ? steps : this.isGone();
+    return steps > 0 || this.isOver || this.diagnostics !== undefined ? steps : this.isGone();
   }
 
   on(event: string, listener: (it: never) => void, options?: { signal?: AbortSignal; once?: boolean }): () => void {

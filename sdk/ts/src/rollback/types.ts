@@ -23,7 +23,7 @@ export interface RollbackConfig {
 
 /**
  * How sure an input is: it came, it is guessed from the player's last one until it comes, or it came too late and the
- * guess stands for all. `none`: the player has sent no input yet.
+ * guess stands for all. `none`: the player has sent no input yet, or the game's validator refuses it.
  */
 export type InputStatus = "none" | "known" | "predicted" | "missed";
 
@@ -83,7 +83,10 @@ export interface RollbackEvents {
     /** The oldest step that the host has. */
     readonly oldest: number;
   };
-  /** The lane ended by itself: the room has another host or is closed, or a step of the game threw. */
+  /**
+   * The lane ended by itself: the room has another host or is closed, this member was away for so long that it joined anew, or a
+   * step of the game threw.
+   */
   over: Record<string, never>;
 }
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { defineGame, type Gathering, type PlayerId, type StandardSchema, type } from "../../src/api.js";
 import { type KeptGame, type PlayerInputs, rollback, type RollbackConfig, type StateGame } from "../../src/rollback/index.js";
-import { options, TestServer, useBuiltWasm } from "../support/server.js";
+import { options, TestNetwork, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
 /** What a player presses: a number that its score takes in. */
@@ -177,6 +177,41 @@ describe("a rollback lane", () => {
     for (const [seen, there] of watched) expect(seen).toEqual(there);
   });
 
+  it("lets a player that begins late catch up, and goes on after its connection was lost", async () => {
+    const network = new TestNetwork();
+    const host = kept(await duel.host(options(server)));
+    const guest = kept(await duel.join(host.code, options(server, network)));
+    await until(() => host.players.size === 2);
+    const config: RollbackConfig = { players: [0, 1], begin: host.tickNumber + 2, inputDelay: 0 };
+    const a = rollback(host, config, game());
+    await play([a], () => a.settled!.tick > config.begin + 60);
+    const b = rollback(guest, config, game());
+    const late = a.settled!.tick;
+    const [at, there] = await agreed([a, b], late + 5);
+    expect(at).toEqual(there);
+    expect(b.diagnostics!.missed).toBeGreaterThan(50);
+    const before = network.dialled;
+    network.cut();
+    await play([a, b], () => network.dialled > before && guest.status === "open");
+    const [after, alike] = await agreed([a, b], a.settled!.tick + 20);
+    expect(after).toEqual(alike);
+    expect([a.isOver, b.isOver, a.diagnostics!.desyncs, b.diagnostics!.desyncs]).toEqual([false, false, 0, 0]);
+  });
+
+  it("is followed by another, from its settled state: for a page that was reloaded, or under another host", async () => {
+    const { host, others: [guest], config } = await rooms(1);
+    const a = rollback(host, config, game());
+    const b = rollback(guest!, config, game());
+    await play([a, b], () => b.settled!.tick > config.begin + 10);
+    const { state } = a.settled!;
+    const next = { ...config, session: 1, begin: host.tickNumber + 5 };
+    const [c, d] = [rollback(host, next, { ...game(), state }), rollback(guest!, next, { ...game(), state })];
+    expect([a.isOver, b.isOver]).toEqual([true, true]);
+    const [at, there] = await agreed([c, d], next.begin + 20);
+    expect(at).toEqual(there);
+    expect(at!.steps).toBeGreaterThanOrEqual(state.steps + 20);
+  });
+
   it("ends by `end`, by another lane, by a step that throws, and with its host", async () => {
     const { host, others: [guest], config } = await rooms(1);
     const ended = rollback(host, config, game());
@@ -193,6 +228,25 @@ describe("a rollback lane", () => {
     second.on("over", () => void (isOver = true));
     await expect(play([second], () => false)).rejects.toThrow("a bug of the game");
     expect([isOver, second.isOver, second.advance(1)]).toEqual([true, true, 0]);
+
+    // An end that its game wants is told by nothing.
+    let told = 0;
+    const endsBy = (ends: () => void) => {
+      const lane = rollback(host, { ...config, session: 7, begin: host.tickNumber + 2 }, {
+        ...game(),
+        step: (state: Duel) => {
+          ends();
+          return state;
+        },
+      });
+      lane.on("over", () => void (told += 1));
+      return lane;
+    };
+    const itself = endsBy(() => itself.end());
+    await play([itself], () => itself.isOver);
+    const another = endsBy(() => rollback(host, { ...config, session: 8, begin: host.tickNumber + 500 }, game()));
+    await play([another], () => another.isOver);
+    for (const lane of [itself, another]) expect([told, lane.state.steps, lane.diagnostics, lane.advance(1)]).toEqual([0, 0, undefined, 0]);
 
     const last = rollback(guest!, { ...config, session: 2, begin: guest!.tickNumber + 2 }, game());
     let over = 0;
@@ -226,7 +280,11 @@ describe("a rollback lane", () => {
       },
     });
     expect(() => lane.advance()).toThrow("has no input");
+    // An input that cannot be sent ends nothing.
     expect(() => lane.advance("x".repeat(64) as never)).toThrow("64");
+    expect(() => lane.advance(Number.NaN)).toThrow("NaN");
+    expect(lane.isOver).toBe(false);
+    await expect(play([lane], () => false)).rejects.toThrow("within a step of its lane");
     expect(lane.isOver).toBe(true);
   });
 
