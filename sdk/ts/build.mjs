@@ -23,6 +23,7 @@ const ENTRIES = {
   recording: "src/recording/index.ts",
   math: "src/math/index.ts",
   react: "src/react/index.ts",
+  online: "src/online/index.ts",
 };
 const named = Object.keys(JSON.parse(readFileSync(join(here, "package.json"), "utf8")).exports).filter((name) => !/\.\w+$/.test(name));
 const built = Object.keys(ENTRIES).map((name) => (name === "index" ? "." : `./${name}`));
@@ -31,7 +32,7 @@ if (String(named.sort()) !== String(built.sort())) {
   process.exit(1);
 }
 /** Entries that a game ships beside `index`. */
-const BESIDE = ["rollback", "own", "recording"];
+const BESIDE = ["rollback", "own", "recording", "online"];
 
 /** Aims in bytes of gzip. What is larger fails the build; the step that builds the wasm has its limit. */
 const AIMS = {
@@ -40,6 +41,7 @@ const AIMS = {
   "rollback.js beside index.js": 2_000,
   "own.js beside index.js": 1_000,
   "recording.js beside index.js": 1_000,
+  "online.js beside index.js": 9_000,
   "math.js": 5_500,
   "react.js": 2_000,
 };

@@ -27,15 +27,21 @@ let site;
 let server;
 /** The programs in their order: the smallest game, the chat, types, tanks, the seat, Node. */
 let programs;
+/** What the server keeps. */
+let data;
 
 before(async () => {
   const text = await readFile(new URL("../../docs/web.md", import.meta.url), "utf8");
   programs = [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program]) => program);
-  place = await startPlace();
+  data = await mkdtemp(join(tmpdir(), "parlor-docs-"));
+  place = await startPlace("--data", data);
   ({ browser, site, server } = place);
 }, limit);
 
-after(() => place?.stop());
+after(async () => {
+  await place?.stop();
+  if (data) await rm(data, { recursive: true, force: true });
+});
 
 /** Bundles a program, with the address of this test's server. */
 async function bundled(program, more = {}) {
@@ -214,4 +220,16 @@ test("a recording that a page saved is played by `parlor replay`", limit, async 
   assert.match(stdout, /ada is here[^]*1 key[^]*recording was stopped[^]*all agree/);
   await rm(folder, { recursive: true });
   await page.context().close();
+});
+
+test("two accounts play draughts", limit, async () => {
+  const program = programOf("parlor/online");
+  const pages = [await run(program), await run(program)];
+  const said = (page, line) => until(page, () => page.logged.includes(line));
+  // Whoever begins makes the first move; both are told of both.
+  await Promise.all(pages.map((page) => until(page, () => page.logged.filter((line) => line.includes('{"path":')).length === 2)));
+  const first = pages.find((page) => page.logged.includes('I {"path":[11,15]}'));
+  const second = pages.find((page) => page !== first);
+  await Promise.all([said(first, 'they {"path":[22,18]}'), said(second, 'they {"path":[11,15]}'), said(second, 'I {"path":[22,18]}')]);
+  await Promise.all(pages.map((page) => page.context().close()));
 });

@@ -8,9 +8,9 @@ export const BINARY = process.env.PARLOR_BIN ?? fileURLToPath(new URL("../../tar
 
 const STARTS_WITHIN_MS = 60_000;
 
-/** Starts a server. Returns its port, what it printed, and `stop`. */
+/** Starts a server. Returns its port, what it printed, `stop`, and `kill`, which leaves it no time for a goodbye. */
 export async function startServer(...options) {
-  const child = spawn(BINARY, ["serve", "--listen", "127.0.0.1", "--port", "0", ...options], {
+  const child = spawn(BINARY, ["serve", "--listen", "127.0.0.1", ...(options.includes("--port") ? [] : ["--port", "0"]), ...options], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   // A test that fails before its `stop` leaves no server behind.
@@ -39,6 +39,10 @@ export async function startServer(...options) {
     child.kill("SIGTERM");
     await ended;
   };
+  const kill = async () => {
+    child.kill("SIGKILL");
+    await ended;
+  };
   // Of a name with several addresses, Chromium tries only the first by WebTransport.
-  return { port, url: `http://127.0.0.1:${port}`, printed, stop };
+  return { port, url: `http://127.0.0.1:${port}`, printed, stop, kill };
 }

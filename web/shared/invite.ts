@@ -1,6 +1,5 @@
 /** The dialog by which others come in: a link, a QR code, and what a terminal takes. Its elements are in `dialog.html`. */
 
-import type { Room } from "parlor";
 import qrcode from "qrcode-generator";
 import { byId } from "./page.ts";
 
@@ -10,12 +9,20 @@ const QUIET = 4;
 /** What the server says of a room: `GET /rooms/CODE`. */
 type Described = { invite?: string; fingerprint?: string | null };
 
+/** A room to which others are invited. */
+export interface Invited {
+  readonly code: string;
+  inviteUrl(): string;
+}
+
 /** What differs from game to game. */
 export interface InviteWords {
   /** The game's name. */
   title: string;
   /** The command that joins in a terminal, for a game that has one; it is given an invite. */
   command?(invite: string): string;
+  /** For rooms that `/rooms/CODE` does not know: what is said of a link that works on this machine only. */
+  localHint?: string;
 }
 
 export class InviteDialog {
@@ -36,13 +43,14 @@ export class InviteDialog {
     this.#share.addEventListener("click", () => void share(), { signal });
   }
 
-  async show(room: Room): Promise<void> {
-    const described = await describe(room.code);
+  async show(room: Invited): Promise<void> {
+    const { localHint } = this.#words;
+    const described = localHint === undefined ? await describe(room.code) : {};
     const { link, isLocal } = publicLink(room.inviteUrl(), described);
     this.#link.value = link;
     this.#copy.textContent = "Copy";
     byId("dialog-code").textContent = room.code;
-    byId("link-hint").textContent = hint(isLocal, described);
+    byId("link-hint").textContent = isLocal && localHint !== undefined ? localHint : hint(isLocal, described);
     const terminal = isLoopback(location.hostname) ? room.code : `'${described.invite ?? room.code}'`;
     const command = this.#words.command?.(terminal);
     byId("in-terminal").hidden = command === undefined;

@@ -10,6 +10,7 @@ import { HEAD_START_MS, type ViaOption } from "../link/dial.js";
 import { type Arrived, Carrier, DATAGRAMS_UNDER_WAY_MAX, STREAM_BYTES_UNDER_WAY_MAX, type Via } from "../link/link.js";
 import type { Failure, Transport, TransportEvents } from "../link/transport.js";
 import { type Address, isLoopback, placeOf, redirected } from "../server/address.js";
+import type { Admission } from "../room/types.js";
 import type { Data } from "../value/data.js";
 import type { Core } from "../wasm/core.js";
 import { Clock } from "./clock.js";
@@ -26,11 +27,14 @@ export interface DriverEvents {
   gameDue(now: number): number;
 }
 
+/** Gives what admits one connection at a server to one room. */
+export type TokenSource = (at: Address, admission: Admission) => Promise<string>;
+
 /** Where to, and how. */
 export interface DriverOptions {
   address: Address;
   via: ViaOption;
-  token: (() => Promise<string>) | undefined;
+  token: TokenSource | undefined;
   joins: boolean;
 }
 
@@ -43,6 +47,9 @@ const SHORT_LIVED_US = 10_000_000;
 const WINNER_REMEMBERED_US = 180_000_000;
 /** A core knows these kinds of failure; the page has finer ones. */
 const FAILURE_KINDS = ["no_server", "bad_address", "unknown_host", "unreachable", "untrusted", "not_parlor"];
+
+/** Why a token is not to be had at the moment; all else is a refusal. */
+const PASSING: readonly string[] = ["unreachable", "connection_lost", "unavailable", "too_often", "busy"];
 
 export class Driver {
   readonly clock = new Clock();
@@ -312,25 +319,43 @@ export class Driver {
       const length = this.core.putValues(found);
       this.core.call((it) => it.found(length, 0));
     }
-    if (this.options.token !== undefined && this.core.ask((it) => it.admission()) > 0) {
-      void this.dialWithToken(this.options.token);
-    } else {
-      this.dialNow();
-    }
+    const asks = this.options.token === undefined ? 0 : this.core.ask((it) => it.admission());
+    if (asks === 0 || this.options.token === undefined) return this.dialNow();
+    const code = this.core.value() as string | null;
+    void this.dialWithToken(this.options.token, { create: asks === 1, ...(code === null ? {} : { room: code }) });
   }
 
-  private async dialWithToken(get: () => Promise<string>): Promise<void> {
+  private async dialWithToken(get: TokenSource, admission: Admission): Promise<void> {
     try {
-      const token = await get();
+      const token = await get(this.options.address, admission);
       this.guarded(() => {
         const length = this.core.putValues(token);
         this.core.call((it) => it.token(length));
         this.dialNow();
       });
     } catch (thrown) {
-      const message = `no token: ${sentence(thrown)}`;
-      this.guarded(() => this.dialFailed({ code: "unauthorized", message, hint: "see why the function `token` rejected" }));
+      this.guarded(() => this.noToken(thrown));
     }
+  }
+
+  /** Without a token there is no connection: the room is refused, put off, or tried again. */
+  private noToken(thrown: unknown): void {
+    if (!(thrown instanceof ParlorError)) {
+      const message = `no token: ${sentence(thrown)}`;
+      return this.dialFailed({ code: "unauthorized", message, hint: "see why the function `token` rejected" });
+    }
+    const { code, message, hint, retryAfterMs } = thrown;
+    if (this.isFirstVisit || PASSING.includes(code)) {
+      if (this.isFirstVisit || retryAfterMs === undefined) return this.dialFailed({ code, message, hint });
+      this.phase = "idle";
+      const length = this.core.putValues(message);
+      this.core.call((it) => it.attempt_put_off(length, retryAfterMs, this.clock.now()));
+    } else {
+      this.phase = "idle";
+      const length = this.core.putValues({ code, message });
+      this.core.call((it) => it.attempt_refused(length, this.clock.now()));
+    }
+    this.events.changed();
   }
 
   private dialNow(): void {

@@ -5,6 +5,7 @@
 // that holds a Web Lock is not frozen either.
 
 import type { Address } from "../server/address.js";
+import { hasLocks, lock } from "./lock.js";
 
 /** Where tickets are kept: `sessionStorage`, or what a game passes. Tickets are secrets. */
 export interface TicketStore {
@@ -25,40 +26,16 @@ export interface SeatRecord {
 /** How long a page that begins waits for the one before it to be gone. A duplicated tab waits in vain. */
 const LOCK_PATIENCE_MS = 500;
 
-/** Web Locks, as far as the SDK uses them. */
-interface Locks {
-  request(name: string, options: { signal?: AbortSignal }, held: () => Promise<void>): Promise<unknown>;
-}
-
-function locks(): Locks | undefined {
-  return (globalThis.navigator as { locks?: Locks } | undefined)?.locks;
-}
-
-/** Takes a lock. Resolves with what releases it; undefined if another page has it. */
-function lock(name: string, patienceMs: number): Promise<(() => void) | undefined> {
-  const manager = locks();
-  // Without Web Locks there are no tabs that could be duplicated: the store is a program's own.
-  if (manager === undefined) return Promise.resolve(() => {});
-  return new Promise((resolve) => {
-    const patience = new AbortController();
-    const timer = setTimeout(() => patience.abort(), patienceMs);
-    const held = () =>
-      new Promise<void>((release) => {
-        clearTimeout(timer);
-        resolve(release);
-      });
-    manager.request(name, { signal: patience.signal }, held).catch(() => {
-      clearTimeout(timer);
-      resolve(undefined);
-    });
-  });
+/** Takes the lock of a seat. Without Web Locks there are no tabs that could be duplicated: the store is a program's own. */
+function lockSeat(name: string): Promise<(() => void) | undefined> {
+  return hasLocks() ? lock(name, LOCK_PATIENCE_MS) : Promise.resolve(() => {});
 }
 
 /** The store of a tab; undefined where a page has none, or no locks to guard it. */
 function tabStore(): TicketStore | undefined {
   try {
     const { sessionStorage } = globalThis;
-    if (sessionStorage === undefined || locks() === undefined) return undefined;
+    if (sessionStorage === undefined || !hasLocks()) return undefined;
     return {
       get: (key) => sessionStorage.getItem(key),
       set: (key, value) => sessionStorage.setItem(key, value),
@@ -86,7 +63,7 @@ export class Seat {
     const store = storeOf(remember);
     const name = `parlor:${crypto.randomUUID()}`;
     const seat = new Seat(keyOf(app), store, name);
-    seat.release = await lock(name, LOCK_PATIENCE_MS);
+    seat.release = await lockSeat(name);
     return seat;
   }
 
@@ -96,7 +73,7 @@ export class Seat {
     const key = keyOf(app);
     const known = readRecord(store?.get(key));
     if (store === undefined || known === undefined) return undefined;
-    const release = await lock(known.lock, LOCK_PATIENCE_MS);
+    const release = await lockSeat(known.lock);
     if (release === undefined) {
       // It is another page's: this one's copy would end the session of both.
       store.remove(key);

@@ -1,6 +1,6 @@
 // Opening a room: where it is, its core, its transport, and the wait until it is open.
 
-import { Driver } from "../driver/driver.js";
+import { Driver, type TokenSource } from "../driver/driver.js";
 import { ParlorError } from "../error.js";
 import { abortReason } from "../thrown.js";
 import { type Check, checkOf, KeyChecks, type Shape } from "../game/shape.js";
@@ -98,6 +98,7 @@ async function open(
   const { signal } = options;
   if (signal?.aborted === true) throw abortReason(signal);
   const token = typeof options.token === "string" ? options.token : undefined;
+  options.account?.check(app, options.environment, address);
   const given = coreOptions(app, intent, options, token, worldOptions(defined));
   const predicted = new Set((defined.predict ?? []).map(({ name }) => name));
   const checks = checksOf(defined);
@@ -110,7 +111,7 @@ async function open(
     {
       address,
       via: options.via ?? "auto",
-      token: typeof options.token === "function" ? options.token : undefined,
+      token: tokenOf(options),
       joins: intent.intent === "join" || intent.intent === "resume",
     },
     {
@@ -178,7 +179,14 @@ async function parts(seatOf: () => Promise<Seat>, options: OpenOptions) {
   return { core, seat, transport };
 }
 
-/** Where to go: what the game says, then the invite, then the page's own server. */
+/** What admits each connection: the game's function, or the account. */
+function tokenOf({ token, account }: OpenOptions): TokenSource | undefined {
+  if (account === undefined) return typeof token === "function" ? token : undefined;
+  if (token !== undefined) throw new ParlorError("bad_options", "a player comes in by an account or by a token", "leave one of them out");
+  return (at, admission) => account.ticket(at, admission);
+}
+
+/** Where to go: what the game says, then the invite, then the account's server, then the page's own. */
 function addressOf(options: OpenOptions, invite: Invite | undefined): Address {
   const hashes = invite?.server?.hashes ?? invite?.hashes;
   const pinned = hashes === undefined ? {} : { hashes };
@@ -188,6 +196,7 @@ function addressOf(options: OpenOptions, invite: Invite | undefined): Address {
     return isSame ? { ...pinned, ...address } : address;
   }
   if (invite?.server !== undefined) return invite.server;
+  if (options.account !== undefined) return { ...pinned, ...options.account.address };
   const here = pageServer();
   if (here === undefined) {
     throw new ParlorError("no_server", "there is no server to go to: no `server` was given, and no page came from one");

@@ -92,7 +92,7 @@ export function checkNames(given: object, known: readonly string[]): void {
 }
 
 const OPEN = [
-  "server", "name", "secret", "token", "environment", "via", "reconnect", "remember", "whenPageHides", "lead", "channels",
+  "server", "name", "secret", "token", "account", "environment", "via", "reconnect", "remember", "whenPageHides", "lead", "channels",
   "signal", "WebSocket", "worker",
 ] as const;
 const HOST = ["maxPlayers", "tickHz", "code", "dedicated", "hostMigration", "simulationDelay", "resimulate", "rewindMaxMs"] as const;

@@ -6,6 +6,7 @@ import type { Claim, GameTypes, Key, Kind, PrefixOf, Read, StateOf, StateUnder, 
 import type { ViaOption } from "../link/dial.js";
 import type { WebSocketConstructor } from "../link/websocket.js";
 import type { TicketStore } from "../page/seat.js";
+import type { Address } from "../server/address.js";
 import type { Data } from "../value/data.js";
 import type { WorkerLike } from "../worker/channel.js";
 import type { Entity, World } from "../world/types.js";
@@ -25,6 +26,22 @@ export type To = PlayerId | readonly PlayerId[] | "host" | "others" | "all" | "p
 /** Who sent something: a member, or the server. */
 export type From = PlayerId | "hub";
 
+/** An account, as rooms use it: `signIn` of `parlor/online` gives one. */
+export interface AccountOfRoom {
+  /** Its server. No other is told of it, unless this one sends the room there. */
+  readonly address: Address;
+  /** Throws if a room of this game, environment and server is not for this account. */
+  check(app: string, environment: string | undefined, at: Address): void;
+  /** What admits the player to one room, once. */
+  ticket(at: Address, admission: Admission): Promise<string>;
+}
+
+/** What a connection asks to be admitted to: a new room, perhaps under a code of its choice, or the room with a code. */
+export interface Admission {
+  create: boolean;
+  room?: string;
+}
+
 /** With which a room is opened or joined. */
 export interface OpenOptions {
   /** `HOST`, `HOST:PORT` or a URL. Default: the server that an invite names, or that this page came from. */
@@ -35,6 +52,8 @@ export interface OpenOptions {
   secret?: string;
   /** What admits this player to a server that asks for it, or a function that gets it anew for each connection. */
   token?: string | (() => Promise<string>);
+  /** The account to join as: the others see its id as `user`. From `parlor/online`. Default server: the account's own. */
+  account?: AccountOfRoom;
   /** Which of the game's worlds, such as `"development"`. Default: none. */
   environment?: string;
   /** Which links are tried. Default: `"auto"`, WebTransport first and WebSocket as the fallback. */

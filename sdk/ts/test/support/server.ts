@@ -22,42 +22,66 @@ export function useBuiltWasm(): void {
 /** A server that runs. */
 export class TestServer {
   private constructor(
-    private readonly process: ChildProcess,
+    private process: ChildProcess,
     readonly address: string,
     private readonly folder: string,
+    private readonly args: string[],
   ) {}
 
   /** Starts it and waits for its first line. */
   static async start(...args: string[]): Promise<TestServer> {
-    if (!existsSync(binary)) throw new Error(`there is no ${binary}: build it with \`cargo build -p parlor-cli\``);
     const folder = mkdtempSync(join(tmpdir(), "parlor-sdk-"));
-    const env = { ...process.env, XDG_DATA_HOME: folder, XDG_RUNTIME_DIR: folder, HOME: folder };
-    const child = spawn(binary, ["serve", "--port", "0", ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
-    const port = await new Promise<string>((found, failed) => {
-      let said = "";
-      const read = (chunk: Buffer) => {
-        said += String(chunk);
-        const port = /:(\d{4,5})\b/.exec(said)?.[1];
-        if (port !== undefined) found(port);
-      };
-      child.stdout!.on("data", read);
-      child.stderr!.on("data", read);
-      child.on("exit", (code, signal) => {
-        failed(new Error(`the server ended with ${code}: ${said}`));
-        if (signal !== "SIGKILL") console.error(`the server ended with ${code} ${signal}: ${said}`);
-      });
-    });
-    return new TestServer(child, `127.0.0.1:${port}`, folder);
+    const { child, port } = await run(folder, "0", args);
+    return new TestServer(child, `127.0.0.1:${port}`, folder, args);
+  }
+
+  /** Starts one that keeps accounts and turn rooms. */
+  static async startWithStore(...args: string[]): Promise<TestServer> {
+    const folder = mkdtempSync(join(tmpdir(), "parlor-sdk-"));
+    const all = ["--data", join(folder, "data"), ...args];
+    const { child, port } = await run(folder, "0", all);
+    return new TestServer(child, `127.0.0.1:${port}`, folder, all);
+  }
+
+  /** Kills it, as a machine that loses its power does. */
+  async kill(): Promise<void> {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const ended = new Promise((resolve) => this.process.once("exit", resolve));
+    this.process.kill("SIGKILL");
+    await ended;
+  }
+
+  /** Starts it again at the same port, with what it kept. */
+  async startAgain(): Promise<void> {
+    ({ child: this.process } = await run(this.folder, this.address.split(":")[1]!, this.args));
   }
 
   async stop(): Promise<void> {
-    if (this.process.exitCode === null) {
-      const ended = new Promise((resolve) => this.process.once("exit", resolve));
-      this.process.kill("SIGKILL");
-      await ended;
-    }
+    await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Starts the binary. Its first line names its port. */
+async function run(folder: string, asked: string, args: string[]): Promise<{ child: ChildProcess; port: string }> {
+  if (!existsSync(binary)) throw new Error(`there is no ${binary}: build it with \`cargo build -p parlor-cli\``);
+  const env = { ...process.env, XDG_DATA_HOME: folder, XDG_RUNTIME_DIR: folder, HOME: folder };
+  const child = spawn(binary, ["serve", "--port", asked, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const port = await new Promise<string>((found, failed) => {
+    let said = "";
+    const read = (chunk: Buffer) => {
+      said += String(chunk);
+      const port = /:(\d{4,5})\b/.exec(said)?.[1];
+      if (port !== undefined) found(port);
+    };
+    child.stdout!.on("data", read);
+    child.stderr!.on("data", read);
+    child.on("exit", (code, signal) => {
+      failed(new Error(`the server ended with ${code}: ${said}`));
+      if (signal !== "SIGKILL") console.error(`the server ended with ${code} ${signal}: ${said}`);
+    });
+  });
+  return { child, port };
 }
 
 /** The network of one room: the WebSocket of the package `ws`, whose connection a test can cut. */

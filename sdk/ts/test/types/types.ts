@@ -1,3 +1,4 @@
+import type { Account } from "../../src/online/index.js";
 import { describe, expectTypeOf, it } from "vitest";
 import {
   bool, component, type Data, defineGame, host, type Infer, int, oneOf, type PlayerId, type StandardSchema, type, vec2, type Vec2,
@@ -180,5 +181,44 @@ describe("an own state's types", async () => {
     expectTypeOf(own.of(0)).toEqualTypeOf<{ place: Vec2; gear: number } | undefined>();
     for (const [player, { gear }] of own.all()) expectTypeOf([player, gear]).toEqualTypeOf<number[]>();
     expectTypeOf(record(room).stream).toExtend<ReadableStream<Uint8Array>>();
+  });
+});
+
+describe("an account's types", () => {
+  const me = {} as Account;
+
+  it("are those of the server's operations", () => {
+    expectTypeOf(me.call("account.me", {})).resolves.toHaveProperty("account").toHaveProperty("id").toEqualTypeOf<string>();
+    expectTypeOf(me.call("turn.mine", { limit: 3 })).resolves.toHaveProperty("rooms").toExtend<{ player_count: number }[]>();
+    // @ts-expect-error no such operation
+    void me.call("turn.steal", {});
+    // @ts-expect-error a field is missing
+    void me.call("turn.join", {});
+    // @ts-expect-error operators alone may
+    void me.call("admin.ban", { account: "p1" });
+  });
+
+  it("are the game's in its rooms, with the names of TypeScript", async () => {
+    const room = await me.joinOrCreate<{ board: string }>({ rules: "draughts" }, { metadata: { mode: "blitz" } });
+    expectTypeOf(room.state).toEqualTypeOf<{ board: string }>();
+    expectTypeOf(room.view.state).toEqualTypeOf<{ board: string }>();
+    expectTypeOf(room.view.stateVersion).toEqualTypeOf<number>();
+    expectTypeOf(room.view.currentPlayer).toEqualTypeOf<string | null>();
+    expectTypeOf(room.view.players[0]!.status).toEqualTypeOf<"active" | "resigned" | "timed_out">();
+    room.on("turnStarted", ({ isMe, turn }) => expectTypeOf([isMe, turn]).toEqualTypeOf<(boolean | number)[]>());
+    // @ts-expect-error no such event
+    room.on("turnEnded", () => {});
+    // @ts-expect-error a date is not JSON
+    void room.move("move", { at: new Date() });
+    for await (const { playerCount, phase } of me.turnRooms()) {
+      expectTypeOf(playerCount).toEqualTypeOf<number>();
+      expectTypeOf(phase).toEqualTypeOf<"waiting" | "playing" | "ended">();
+    }
+  });
+
+  it("come into a realtime room", () => {
+    void host("tanks", { account: me });
+    // @ts-expect-error not an account
+    void host("tanks", { account: { id: "p1" } });
   });
 });

@@ -1,4 +1,6 @@
-//! Tests of the machine against a simulated server.
+//! Tests of the machine against a simulated server. What the TypeScript client does, too, stands in `scenes`.
+
+mod scenes;
 
 use super::*;
 
@@ -62,134 +64,6 @@ fn following() -> Core {
 }
 
 #[test]
-fn a_notice_is_told_when_the_room_was_read_and_once() {
-    let mut core = following();
-    let made =
-        notice(5, "move_made", json!({ "player": "p2", "type": "put", "data": {}, "state_version": 2 }));
-    core.handle_text(&json!({ "event": made }).to_string());
-    assert!(events(&mut core).is_empty(), "the room is as it was");
-    let (op, asked) = says(&mut core);
-    assert_eq!(op, "turn.read");
-    // The connection is restored with an old event, and another event arrives while it reads.
-    core.handle_text(&json!({ "event": made }).to_string());
-    core.handle_text(&json!({ "event": notice(3, "game_started", json!({})) }).to_string());
-    core.handle_text(
-        &json!({ "event": notice(6, "message", json!({ "player": "p2", "type": "x" })) }).to_string(),
-    );
-    assert!(core.poll_text().is_none(), "one reading at a time");
-    answer(&mut core, &asked, room(5, 2, "p1"));
-    let told = events(&mut core);
-    assert!(
-        matches!(&told[0], Event::MoveMade { player, state_version: 2, .. } if player == "p2"),
-        "{told:?}"
-    );
-    assert_eq!(told.len(), 1, "the turn's own notice is still under way");
-    let turn = notice(7, "turn_started", json!({ "player": "p1", "turn": 3 }));
-    let (op, asked) = says(&mut core);
-    assert_eq!(op, "turn.read");
-    core.handle_text(&json!({ "event": turn }).to_string());
-    answer(&mut core, &asked, room(6, 2, "p1"));
-    assert!(matches!(&events(&mut core)[..], [Event::Message { .. }]));
-    let (_, asked) = says(&mut core);
-    answer(&mut core, &asked, room(6, 2, "p1"));
-    assert!(matches!(&events(&mut core)[..], [Event::TurnStarted { turn: 3, is_me: true, .. }]));
-    assert!(core.poll_text().is_none());
-}
-
-#[test]
-fn a_gap_in_the_notices_is_filled_from_the_inbox() {
-    let mut core = following();
-    core.handle_text(&json!({ "event": notice(7, "message", json!({})) }).to_string());
-    core.handle_text(&json!({ "event": notice(8, "message", json!({})) }).to_string());
-    let (op, asked) = says(&mut core);
-    assert_eq!((op.as_str(), &asked["input"]["after"]), ("inbox.read", &json!(4)));
-    let notices: Vec<Value> = (5..9).map(|seq| notice(seq, "message", json!({ "player": "p2" }))).collect();
-    answer(&mut core, &asked, json!({ "notices": notices, "newest": 8, "dropped": 0 }));
-    let (_, asked) = says(&mut core);
-    answer(&mut core, &asked, room(9, 1, "p1"));
-    assert_eq!(events(&mut core).len(), 4);
-}
-
-/// Reconnects the machine with `notices` in its inbox and `room` as the room.
-fn again(core: &mut Core, notices: &[Value], room: Value) {
-    core.handle_lost("gone".into());
-    assert!(matches!(&events(core)[..], [Event::Lost { .. }]));
-    core.handle_lost("refused".into());
-    assert!(events(core).is_empty(), "an outage is told once");
-    core.handle_open();
-    let (op, asked) = says(core);
-    assert_eq!(
-        (op.as_str(), &asked["token"], &asked["input"]["after"]),
-        ("inbox.read", &json!("t"), &json!(4))
-    );
-    let newest = 4 + notices.len();
-    answer(core, &asked, json!({ "notices": notices, "newest": newest, "dropped": 0 }));
-    let (op, asked) = says(core);
-    assert_eq!((op.as_str(), &asked["input"]["room"]), ("turn.read", &json!("r1")));
-    answer(core, &asked, room);
-}
-
-#[test]
-fn a_move_whose_answer_was_lost_is_made_again_where_it_was_not_made() {
-    let mut core = following();
-    core.propose(json!({ "type": "put" }), 1);
-    assert_eq!(says(&mut core).0, "turn.propose");
-    again(&mut core, &[], room(3, 1, "p1"));
-    let (op, asked) = says(&mut core);
-    assert_eq!((op.as_str(), core.has_pending_move()), ("turn.propose", true));
-    answer(&mut core, &asked, room(4, 2, "p2"));
-    assert!(!core.has_pending_move());
-    assert!(matches!(&events(&mut core)[..], [Event::Connected { .. }]));
-}
-
-#[test]
-fn a_move_whose_answer_was_lost_is_not_made_twice() {
-    let mut core = following();
-    core.propose(json!({ "type": "put" }), 1);
-    says(&mut core);
-    let made =
-        notice(5, "move_made", json!({ "player": "p1", "type": "put", "data": {}, "state_version": 2 }));
-    let turn = notice(6, "turn_started", json!({ "player": "p2", "turn": 3 }));
-    again(&mut core, &[made, turn], room(4, 2, "p2"));
-    assert!(core.poll_text().is_none() && !core.has_pending_move());
-    let told = events(&mut core);
-    assert!(
-        matches!(&told[..], [Event::Connected { .. }, Event::MoveMade { .. }, Event::TurnStarted { .. }]),
-        "{told:?}"
-    );
-}
-
-#[test]
-fn a_move_for_a_state_that_is_gone_is_rejected() {
-    let mut core = following();
-    core.propose(json!({ "type": "put" }), 1);
-    says(&mut core);
-    again(&mut core, &[], room(9, 5, "p1"));
-    assert!(core.poll_text().is_none());
-    let told = events(&mut core);
-    assert!(
-        told.iter()
-            .any(|event| matches!(event, Event::MoveRejected { error, .. } if error.code == "stale_state"))
-    );
-}
-
-#[test]
-fn a_token_that_is_over_is_had_anew_and_nothing_is_lost() {
-    let mut core = following();
-    core.request(Request { op: "turn.resign", input: json!({ "room": "r1" }), again: true });
-    let (_, asked) = says(&mut core);
-    refuse(&mut core, &asked, "token_expired");
-    let (op, asked) = says(&mut core);
-    assert_eq!(op, "auth.device");
-    answer(&mut core, &asked, json!({ "account": { "id": "p1" }, "access_token": "u" }));
-    let (_, asked) = says(&mut core);
-    answer(&mut core, &asked, json!({ "notices": [], "newest": 4, "dropped": 0 }));
-    let (_, asked) = says(&mut core);
-    answer(&mut core, &asked, room(3, 1, "p1"));
-    assert_eq!(says(&mut core).0, "turn.resign");
-}
-
-#[test]
 fn a_server_that_cannot_is_asked_again_later_and_one_that_will_not_is_not() {
     let mut core = following();
     core.propose(json!({ "type": "put" }), 1);
@@ -210,34 +84,6 @@ fn a_server_that_cannot_is_asked_again_later_and_one_that_will_not_is_not() {
     assert!(matches!(&events(&mut core)[..], [Event::Closed(_)]) && core.is_closed());
     core.handle_lost("gone".into());
     assert!(events(&mut core).is_empty(), "nothing comes after the end");
-}
-
-#[test]
-fn who_missed_notices_is_told_how_the_game_stands() {
-    let mut core = following();
-    core.handle_text(&json!({ "event": notice(400, "message", json!({})) }).to_string());
-    let (_, asked) = says(&mut core);
-    // The inbox has only the newest notice.
-    let newest = notice(400, "message", json!({ "player": "p2" }));
-    answer(&mut core, &asked, json!({ "notices": [newest], "newest": 400, "dropped": 395 }));
-    let (_, asked) = says(&mut core);
-    answer(&mut core, &asked, room(90, 50, "p2"));
-    let told = events(&mut core);
-    assert!(
-        matches!(&told[..], [Event::Message { .. }, Event::TurnStarted { turn: 51, is_me: false, .. }]),
-        "{told:?}"
-    );
-}
-
-#[test]
-fn nonsense_of_a_server_changes_nothing() {
-    let mut core = following();
-    for text in
-        ["", "[]", "{}", "null", r#"{"id":99,"output":{}}"#, r#"{"event":{"seq":5}}"#, r#"{"id":"x"}"#]
-    {
-        core.handle_text(text);
-    }
-    assert!(events(&mut core).is_empty() && core.poll_text().is_none() && core.is_following());
 }
 
 #[test]

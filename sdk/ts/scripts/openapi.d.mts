@@ -1,0 +1,2 @@
+/** The OpenAPI document of the built server. */
+export function documentOf(): Promise<unknown>;

@@ -1,0 +1,2 @@
+/** The file of types for an OpenAPI document. */
+export function operationsOf(document: unknown): string;

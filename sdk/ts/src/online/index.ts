@@ -1,0 +1,12 @@
+// `parlor/online`: accounts and turn rooms. It needs no WebAssembly.
+
+export { ParlorError, type ErrorCode } from "../error.js";
+export {
+  type Account, type Criteria, type KeptMatch, type LiveMatchInfo, type LogEntry, type MatchFilter, type RoomSummary, signIn,
+  type SignInOptions, type TurnConfig,
+} from "./account.js";
+export type { TurnRoomEvents } from "./events.js";
+export type { Config, Json, JsonObject, Operations, Phase } from "./operations.js";
+export type { RoomView, TurnRoom } from "./room.js";
+export type { How } from "./sign-in.js";
+export type { KeyValue } from "./store.js";

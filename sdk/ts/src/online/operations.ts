@@ -1,0 +1,346 @@
+// Made by scripts/operations.mjs from a server's /v1/openapi.json. docs/online.md says what each operation does.
+
+/** What JSON can hold. */
+export type Json = null | boolean | number | string | Json[] | JsonObject;
+/** An object of JSON. */
+export type JsonObject = { [name: string]: Json };
+
+/** An account, as its owner sees it. */
+export interface AccountView {
+  created_ms: number;
+  id: string;
+  kind: "guest" | "device" | "custom" | "email";
+  name: string;
+  role: "player" | "server" | "admin";
+}
+
+/** The result of one check of a move. */
+export type Check = "not_applicable" | "pending" | "valid" | "disputed" | "superseded";
+
+/** The results of a move's checks. A move that fails the server check is refused at once and not recorded. */
+export interface Checks {
+  peers: Check;
+  rules: Check;
+  server: Check;
+}
+
+/** Which fields the creator of a room, and later its host, may override. */
+export interface ClientsMay {
+  code?: boolean;
+  max_players?: boolean;
+  metadata?: boolean;
+  name?: boolean;
+  visibility?: boolean;
+}
+
+/** A room's configuration. `docs/turn-rooms.md` describes each field and its default. */
+export interface Config {
+  auto_start?: boolean | null;
+  clients_may?: ClientsMay;
+  game?: string | null;
+  late_join?: boolean | null;
+  limits?: Limits;
+  metadata?: JsonObject;
+  moves?: Moves;
+  name?: string | null;
+  notifications?: Notifications;
+  on_timeout?: OnTimeout;
+  players?: Players;
+  quorum?: Quorum;
+  role_assignment?: RoleAssignment;
+  roles?: string[];
+  rules?: string | null;
+  spectators?: boolean;
+  state?: JsonObject;
+  turn_based?: boolean | null;
+  turn_timeout_ms?: number | null;
+  validation_timeout_ms?: number;
+  visibility?: Visibility;
+}
+
+/** Who wrote a room's configuration. */
+export type ConfiguredBy = "creator" | "operator";
+
+/** A way to sign in. */
+export interface CredentialView {
+  kind: "device" | "custom" | "email";
+  value: string | null;
+}
+
+/** The outcome of a move. */
+export interface Decided {
+  checks: Checks;
+  id: ProposalId;
+  player: string;
+  type: string;
+  why: string | null;
+}
+
+/** Something that happened in a match. */
+export interface EntryView {
+  at_ms: number;
+  number: number;
+  what: Happened;
+}
+
+/** The result of a game. */
+export interface GameResult {
+  ended: UnixMillis;
+  finisher: string | null;
+  reason: string;
+  winner: string | null;
+}
+
+/** What happened. */
+export type Happened = { kind: "opened"; label: string; members_max: number } | { kind: "joined"; member: number; name: string; user: string | null } | { kind: "left"; member: number; reason: string | null; why: string } | { from: number; kind: "data"; op: number; order: number; payload: string; to: number[] } | { kind: "ended" } | { kind: "cut"; why: string };
+
+/** A match that is kept. */
+export interface KeptView {
+  bytes: number;
+  cut: string | null;
+  ended_at_ms: number | null;
+  ending: string | null;
+  entries: number;
+  id: string;
+  label: string;
+  opened_at_ms: number;
+}
+
+/** Size limits. */
+export interface Limits {
+  move_bytes?: number;
+  proposals?: number;
+  state_bytes?: number;
+}
+
+/** A match that can be joined. */
+export interface LiveMatch {
+  id: string;
+  label: string;
+  max_members: number;
+  members: number;
+  opened_at_ms: number;
+}
+
+/** The requirements of a move type. */
+export interface MoveType {
+  required_fields?: string[];
+}
+
+/** The moves of each phase. An omitted phase allows none, except `playing`, which then allows any. */
+export interface Moves {
+  ended?: { [name: string]: MoveType } | null;
+  playing?: { [name: string]: MoveType } | null;
+  waiting?: { [name: string]: MoveType } | null;
+}
+
+/** Something that happened. */
+export interface NoticeView {
+  at_ms: number;
+  kind: "player_joined" | "player_left" | "player_kicked" | "player_forfeited" | "host_changed" | "game_started" | "turn_started" | "your_turn" | "turn_skipped" | "move_proposed" | "move_made" | "move_rejected" | "game_over" | "room_updated" | "message" | "push";
+  notice: Told;
+  seq: number;
+}
+
+/** Push notifications for absent players. Omitted ones are not sent. */
+export interface Notifications {
+  on_game_end?: Template | null;
+  on_turn_start?: Template | null;
+}
+
+/** What happens to a player whose turn times out. */
+export type OnTimeout = "forfeit" | "skip";
+
+/** The phase of a game. */
+export type Phase = "waiting" | "playing" | "ended";
+
+/** A player in a room. */
+export interface Player {
+  id: string;
+  joined: UnixMillis;
+  name: string;
+  role: string | null;
+  status: Status;
+}
+
+/** The number of players. */
+export interface Players {
+  max?: number | null;
+  min?: number | null;
+  usual?: number | null;
+}
+
+/** The number of a proposed move. Each room counts its own, from 1, without reuse. */
+export type ProposalId = number;
+
+/** A move that waits for votes. */
+export interface ProposalView {
+  accepted_by: string[];
+  checks: Checks;
+  data: Json;
+  deadline: UnixMillis;
+  id: ProposalId;
+  player: string;
+  proposed: UnixMillis;
+  rejected_by: string[];
+  state: JsonObject | null;
+  type: string;
+  waiting_for: string[];
+}
+
+/** Which other players must accept a move. */
+export type Quorum = "none" | "all" | "majority";
+
+/** How roles are assigned. */
+export type RoleAssignment = "random" | "assigned" | "first_come";
+
+/** A room as its reader sees it. */
+export interface RoomView {
+  code: string | null;
+  configured_by: ConfiguredBy;
+  created: UnixMillis;
+  created_by: string;
+  current_player: string | null;
+  data: JsonObject;
+  decided: Decided[];
+  game: string;
+  host: string | null;
+  id: string;
+  last_proposal: ProposalId | null;
+  max_players: number;
+  metadata: JsonObject;
+  name: string;
+  optimistic_state: JsonObject | null;
+  phase: Phase;
+  player_count: number;
+  players: Player[];
+  proposals: ProposalView[];
+  result: GameResult | null;
+  rules: string | null;
+  state: JsonObject;
+  state_version: number;
+  status: "active" | "archived";
+  turn_based: boolean;
+  turn_count: number;
+  turn_deadline: UnixMillis | null;
+  turn_order: string[];
+  updated: UnixMillis;
+  version: number;
+  visibility: Visibility;
+}
+
+/** Whether a seated player takes part in the game. */
+export type Status = "active" | "resigned" | "timed_out";
+
+/** A room's entry in a list of rooms. */
+export interface Summary {
+  configured_by: ConfiguredBy;
+  created: UnixMillis;
+  game: string;
+  id: string;
+  max_players: number;
+  metadata: JsonObject;
+  name: string;
+  phase: Phase;
+  player_count: number;
+  rules: string | null;
+  status: "active" | "archived";
+  updated: UnixMillis;
+  version: number;
+  visibility: Visibility;
+}
+
+/** A text with variables such as `{{room_name}}`. */
+export interface Template {
+  body: string;
+  title: string;
+}
+
+/** What a notice says, as inboxes and webhooks have it. */
+export interface Told {
+  body: JsonObject;
+  room: string;
+  seq: number;
+}
+
+/** The time of day in milliseconds since 1970: the only clock that rooms, which outlive processes, can use. */
+export type UnixMillis = number;
+
+/** Whether a room is listed. */
+export type Visibility = "public" | "private";
+
+/** What a player may ask of a server, by its name: its input and its output. */
+export interface Operations {
+  /** Deletes the account: it leaves its rooms, and nobody can sign in to it any more. `/v1/account/delete` over HTTP. */
+  "account.delete": { in: { account: string }; out: { done: true } };
+  /** Gives all that is stored about the account, part by part. `/v1/account/export` over HTTP. */
+  "account.export": { in: { after?: string }; out: { entries: Json[]; kind: "account" | "sign_ins" | "rooms" | "inbox" | "matches"; next?: string | null } };
+  /** Gives the account one more way to sign in. `/v1/account/credentials` over HTTP. */
+  "account.link": { in: { device?: string | null; email?: string | null; password?: string | null }; out: { done: true } };
+  /** Says whose token this is, and how one can sign in to the account. `/v1/account` over HTTP. */
+  "account.me": { in: Record<never, never>; out: { account: AccountView; credentials: CredentialView[] } };
+  /** Gives the account another name for others to see. `/v1/account` over HTTP. */
+  "account.rename": { in: { name: string }; out: { done: true } };
+  /** Ends all sign-ins of the account: no refresh token is good any more, and its sockets close. `/v1/account/sign-out-everywhere` over HTTP. */
+  "account.sign_out_everywhere": { in: Record<never, never>; out: { done: true } };
+  /** Takes a way to sign in from the account. `/v1/account/credentials/remove` over HTTP. */
+  "account.unlink": { in: { device?: string | null; email?: string | null }; out: { done: true } };
+  /** Gives a ticket with which the player comes into a realtime room, or opens one, as its account. `/v1/admission` over HTTP. */
+  "admission.ticket": { in: { create?: boolean; room?: string | null }; out: { expires_in_s: number; token: string } };
+  /** Signs in by the id of a device, and makes the account the first time. `/v1/auth/device` over HTTP. */
+  "auth.device": { in: { app: string; device: string; environment?: string; name?: string | null }; out: { access_token: string; account: AccountView; expires_in_s: number; refresh_token: string } };
+  /** Signs in by an e-mail address and a password. `/v1/auth/email` over HTTP. */
+  "auth.email": { in: { app: string; create?: boolean; email: string; environment?: string; name?: string | null; password: string }; out: { access_token: string; account: AccountView; expires_in_s: number; refresh_token: string } };
+  /** Makes an account that nothing but its tokens leads to. `/v1/auth/guest` over HTTP. */
+  "auth.guest": { in: { app: string; environment?: string; name?: string | null }; out: { access_token: string; account: AccountView; expires_in_s: number; refresh_token: string } };
+  /** Gives the next access token for a refresh token, which is used up. `/v1/auth/refresh` over HTTP. */
+  "auth.refresh": { in: { app: string; environment?: string; refresh_token: string }; out: { access_token: string; account: AccountView; expires_in_s: number; refresh_token: string } };
+  /** Ends a sign-in: its refresh token is good no more, and its sockets close. `/v1/auth/sign-out` over HTTP. */
+  "auth.sign_out": { in: { app: string; environment?: string; refresh_token: string }; out: { done: true } };
+  /** Forgets the notices that the player knows. `/v1/inbox/acknowledge` over HTTP. */
+  "inbox.acknowledge": { in: { up_to: number }; out: { done: true } };
+  /** Says what happened in the player's rooms. `/v1/inbox` over HTTP. */
+  "inbox.read": { in: { after?: number; limit?: number }; out: { dropped: number; newest: number; next?: number | null; notices: NoticeView[] } };
+  /** Lists matches that are kept, the newest first: for players those that they were in. `/v1/matches/kept` over HTTP. */
+  "match.kept": { in: { after?: string; limit?: number }; out: { matches: KeptView[]; next?: string | null } };
+  /** Lists the matches of the game that can be found: never those with a secret. `/v1/matches` over HTTP. */
+  "match.list": { in: { after?: string; label?: string; limit?: number; max_members?: number; min_members?: number; open_seats?: boolean }; out: { matches: LiveMatch[]; next?: string | null } };
+  /** Reads what happened in a match that is kept: for players, if they were in it. `/v1/matches/{match}/log` over HTTP. */
+  "match.log": { in: { from?: number; limit?: number; match: string }; out: { entries: EntryView[]; match: KeptView; next?: number | null } };
+  /** Opens a turn room. `/v1/rooms` over HTTP. */
+  "turn.create": { in: { code?: string | null; config?: Config | null; max_players?: number | null; metadata?: JsonObject | null; mode?: string | null; name?: string | null; player_name?: string | null; visibility?: Visibility | null }; out: { room: RoomView | null } };
+  /** Deletes a room that has ended, or where nobody else sits: for whoever opened it, and for operators. `/v1/rooms/{room}/delete` over HTTP. */
+  "turn.delete": { in: { room: string }; out: { done: true } };
+  /** Ends the game: for the host where no rules decide, and for operators. `/v1/rooms/{room}/end` over HTTP. */
+  "turn.end": { in: { room: string; reason?: string | null; winner?: string | null }; out: { room: RoomView | null } };
+  /** Joins a room. `/v1/rooms/{room}/join` over HTTP. */
+  "turn.join": { in: { room: string; name?: string | null }; out: { room: RoomView | null } };
+  /** Joins the room with a code. `/v1/rooms/join` over HTTP. */
+  "turn.join_by_code": { in: { code: string; name?: string | null }; out: { room: RoomView | null } };
+  /** Gives a room of this game that the player sits in, or joins one that has a seat, or opens one. `/v1/rooms/join-or-create` over HTTP. */
+  "turn.join_or_create": { in: { config?: Config | null; criteria?: { max_players?: number | null; metadata?: JsonObject; name?: string | null; rules?: string | null } | null; max_players?: number | null; metadata?: JsonObject | null; mode?: string | null; name?: string | null; player_name?: string | null; visibility?: Visibility | null }; out: { room: RoomView | null } };
+  /** Turns a player out: for the host and for operators. `/v1/rooms/{room}/kick` over HTTP. */
+  "turn.kick": { in: { room: string; player: string; reason?: string | null }; out: { room: RoomView | null } };
+  /** Leaves a room. `/v1/rooms/{room}/leave` over HTTP. */
+  "turn.leave": { in: { room: string }; out: { room: RoomView | null } };
+  /** Lists the rooms of a game that can be joined. `/v1/rooms` over HTTP. */
+  "turn.list": { in: { after?: string; criteria?: Json; game?: string; limit?: number }; out: { next?: string | null; rooms: Summary[] } };
+  /** Lists the rooms that the player sits in. `/v1/rooms/mine` over HTTP. */
+  "turn.mine": { in: { after?: string; limit?: number }; out: { next?: string | null; rooms: Summary[] } };
+  /** Makes a move. `/v1/rooms/{room}/moves` over HTTP. */
+  "turn.propose": { in: { room: string; data?: JsonObject | null; state?: JsonObject | null; state_version?: number | null; type: string }; out: { room: RoomView | null } };
+  /** Reads a room. `/v1/rooms/{room}` over HTTP. */
+  "turn.read": { in: { room: string }; out: { room: RoomView | null } };
+  /** Gives the game up. `/v1/rooms/{room}/resign` over HTTP. */
+  "turn.resign": { in: { room: string }; out: { room: RoomView | null } };
+  /** Lists the rule sets that this server has. `/v1/rules` over HTTP. */
+  "turn.rules": { in: Record<never, never>; out: { rules: string[] } };
+  /** Says something to all in a room. `/v1/rooms/{room}/messages` over HTTP. */
+  "turn.say": { in: { room: string; body?: Json; type: string }; out: { room: RoomView | null } };
+  /** Begins the game: for the host. `/v1/rooms/{room}/start` over HTTP. */
+  "turn.start": { in: { room: string; roles?: { [name: string]: string } | null; turn_order?: string[] | null }; out: { room: RoomView | null } };
+  /** Changes what is said about a room. `/v1/rooms/{room}` over HTTP. */
+  "turn.update": { in: { room: string; data?: JsonObject | null; metadata?: JsonObject | null; name?: string | null; visibility?: Visibility | null }; out: { room: RoomView | null } };
+  /** Says whether another's move is right. `/v1/rooms/{room}/moves/{proposal}/verdict` over HTTP. */
+  "turn.validate": { in: { proposal: number; room: string; accept: boolean; reason?: string | null }; out: { room: RoomView | null } };
+}

@@ -1,0 +1,189 @@
+// A turn room as a game has it.
+
+import { ParlorError } from "../error.js";
+import { Emitter } from "../room/emitter.js";
+import { camel, type Camel } from "./camel.js";
+import type { RoomEvent, TurnRoomEvents } from "./events.js";
+import type { Follower } from "./follower.js";
+import { given } from "./given.js";
+import type { Json, JsonObject, Phase, RoomView as Raw } from "./operations.js";
+
+/** What a player may read of a room; docs/turn-rooms.md has each field, there written as `state_version`. */
+export type RoomView<S = JsonObject> = Omit<Camel<Raw>, "state" | "optimisticState"> & { readonly state: S; readonly optimisticState: S | null };
+
+type Options = { signal?: AbortSignal; once?: boolean };
+
+/**
+ * A room that the server runs, in which players move when they have time. It outlives pages, connections and the
+ * server's process. A lost connection is made again by itself; what was asked meanwhile waits.
+ */
+export interface TurnRoom<S = JsonObject> {
+  /** Its id, for `account.resume`. */
+  readonly id: string;
+  /** What others join by. */
+  readonly code: string | undefined;
+  /** This player's account. */
+  readonly me: string;
+  /** The room as it is. The same object as long as nothing changed; never older than the events. */
+  readonly view: RoomView<S>;
+  /** The accepted state. */
+  readonly state: S;
+  readonly phase: Phase;
+  /** Whether this player may move: it is its turn, and no move of it is under way. */
+  readonly myTurn: boolean;
+  /** Whether the room is connected. If not, the view is the last one. */
+  readonly isConnected: boolean;
+
+  /**
+   * Makes a move for the state that the view has. Resolves when it stands; rejects with the reason if not. It is never
+   * made twice, and never for a state that this page has not seen (`stale_state`). Without rules `state` is the patch.
+   */
+  move(kind: string, data?: Json, state?: JsonObject): Promise<void>;
+  /** Judges another player's move, where players do. */
+  validate(proposal: number, accept: boolean, reason?: string): Promise<void>;
+  /** Starts the game, as the host: the order of turns is drawn if it is left out, and so are the roles. */
+  start(options?: { order?: string[]; roles?: Record<string, string> }): Promise<void>;
+  resign(): Promise<void>;
+  /** Leaves the room, which then closes for this page. In a game with turns this resigns. */
+  leave(): Promise<void>;
+  /** As the host. */
+  kick(player: string, reason?: string): Promise<void>;
+  /** Ends the game, as the host of a room without rules. */
+  end(options?: { winner?: string; reason?: string }): Promise<void>;
+  /** Tells all players something. It is not repeated if the connection is lost meanwhile. */
+  say(kind: string, body?: Json): Promise<void>;
+  /** Merges into the room's data; null removes a field. */
+  setData(part: JsonObject): Promise<void>;
+  /** Merges into the room's metadata, as the host. */
+  setMetadata(part: JsonObject): Promise<void>;
+  /** As the host. */
+  rename(name: string): Promise<void>;
+  /** Whether the room is on lists and found by search; as the host. */
+  setPublic(isPublic: boolean): Promise<void>;
+
+  on<E extends keyof TurnRoomEvents>(event: E, listener: (it: TurnRoomEvents[E]) => void, options?: Options): () => void;
+  /** The next event of a kind. Rejects when the room closes first. */
+  next<E extends keyof TurnRoomEvents>(event: E, options?: { signal?: AbortSignal }): Promise<TurnRoomEvents[E]>;
+  /** Stops following it. The player keeps its seat. */
+  close(): void;
+}
+
+/** The handle of a follower. */
+export class TurnRoomImpl<S> implements TurnRoom<S> {
+  private readonly emitter = new Emitter();
+  private shown: { of: Raw; view: RoomView<S> } | undefined;
+
+  constructor(
+    private readonly follower: Follower,
+    private readonly account: () => string,
+  ) {}
+
+  get id(): string {
+    return this.raw.id;
+  }
+
+  get code(): string | undefined {
+    return this.raw.code ?? undefined;
+  }
+
+  get me(): string {
+    return this.account();
+  }
+
+  get view(): RoomView<S> {
+    const { raw } = this;
+    if (this.shown?.of !== raw) this.shown = { of: raw, view: camel(raw) as unknown as RoomView<S> };
+    return this.shown!.view;
+  }
+
+  get state(): S {
+    return this.raw.state as S;
+  }
+
+  get phase(): Phase {
+    return this.raw.phase;
+  }
+
+  get myTurn(): boolean {
+    return this.phase === "playing" && this.raw.current_player === this.me && !this.follower.hasMove;
+  }
+
+  get isConnected(): boolean {
+    return this.follower.isFollowing;
+  }
+
+  move(kind: string, data: Json = {}, state?: JsonObject): Promise<void> {
+    return this.follower.propose({ type: kind, data, ...(state === undefined ? {} : { state }) });
+  }
+
+  validate(proposal: number, accept: boolean, reason?: string): Promise<void> {
+    return this.ask("turn.validate", { proposal, accept, ...given({ reason }) });
+  }
+
+  start({ order, roles }: { order?: string[]; roles?: Record<string, string> } = {}): Promise<void> {
+    return this.ask("turn.start", given({ turn_order: order, roles }));
+  }
+
+  resign(): Promise<void> {
+    return this.ask("turn.resign", {});
+  }
+
+  leave(): Promise<void> {
+    return this.follower.leave();
+  }
+
+  kick(player: string, reason?: string): Promise<void> {
+    return this.ask("turn.kick", { player, ...given({ reason }) });
+  }
+
+  end({ winner, reason }: { winner?: string; reason?: string } = {}): Promise<void> {
+    return this.ask("turn.end", given({ winner, reason }));
+  }
+
+  say(kind: string, body: Json = null): Promise<void> {
+    return this.ask("turn.say", { type: kind, body }, false);
+  }
+
+  setData(part: JsonObject): Promise<void> {
+    return this.ask("turn.update", { data: part });
+  }
+
+  setMetadata(part: JsonObject): Promise<void> {
+    return this.ask("turn.update", { metadata: part });
+  }
+
+  rename(name: string): Promise<void> {
+    return this.ask("turn.update", { name });
+  }
+
+  setPublic(isPublic: boolean): Promise<void> {
+    return this.ask("turn.update", { visibility: isPublic ? "public" : "private" });
+  }
+
+  on<E extends keyof TurnRoomEvents>(event: E, listener: (it: TurnRoomEvents[E]) => void, options?: Options): () => void {
+    return this.emitter.on(event, listener as (it: never) => void, options);
+  }
+
+  next<E extends keyof TurnRoomEvents>(event: E, { signal }: { signal?: AbortSignal } = {}): Promise<TurnRoomEvents[E]> {
+    return this.emitter.next(event, signal) as Promise<TurnRoomEvents[E]>;
+  }
+
+  close(): void {
+    this.follower.close(new ParlorError("left", "this page stopped following the room"));
+  }
+
+  /** Takes in what the follower tells. */
+  tell({ type, it }: RoomEvent): void {
+    this.emitter.emit(type, it);
+    if (type === "closed") this.emitter.end({ code: String(it.code), message: it.message, hint: it.hint });
+  }
+
+  private get raw(): Raw {
+    // A handle is given out once its room was read.
+    return this.follower.view!;
+  }
+
+  private ask(op: string, input: JsonObject, again = true): Promise<void> {
+    return this.follower.request(op, { ...input, room: this.id }, again);
+  }
+}
