@@ -1,7 +1,8 @@
 // Magpies on the page that the server shows: alone with others' pages, and in one room with native players.
 
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./chromium.mjs";
 import { startNative } from "./native.mjs";
@@ -108,6 +109,15 @@ async function compareHashes(page, reports) {
   }
   assert.ok(compared > 0, `no sequence in common: ${JSON.stringify(reports.map((it) => it.state_hashes))}`);
 }
+
+test("the server shows the pages that it was built with, or those of the folder that it was given", { timeout: HANG_MS }, async () => {
+  const folder = process.env.PARLOR_PAGES;
+  const list = folder === undefined ? new URL("../../web/dist/table.rs", import.meta.url) : join(folder, "pages.json");
+  const script = /\/assets\/play\.\w+\.js/.exec(await readFile(list, "utf8"))[0];
+  const page = await open(server.url);
+  assert.deepEqual(await page.$$eval("script", (all) => all.map(({ src }) => new URL(src).pathname)), [script]);
+  await page.context().close();
+});
 
 test("a fresh server's page hosts, its link leads a second browser in, and both see each other", { timeout: HANG_MS }, async () => {
   const ada = await open(server.url);
