@@ -142,9 +142,9 @@ test("the game that says its types opens its room", limit, async () => {
 });
 
 test("tanks drive in circles, at host and guest", limit, async () => {
-  const a = await run(having("vec2("));
+  const a = await run(having("predict: [Tank]"));
   await a.waitForFunction(() => document.title.startsWith("join with "));
-  const b = await run(having("vec2("), (await a.title()).slice("join with ".length));
+  const b = await run(having("predict: [Tank]"), (await a.title()).slice("join with ".length));
   const seen = new Set();
   await until(b, async () => seen.add(await drawn(b)).size > 3);
   for (const page of [a, b]) assert.deepEqual(page.logged, []);

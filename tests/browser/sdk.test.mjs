@@ -276,7 +276,12 @@ test("50 rooms that were opened and closed leave nothing behind", limit, async (
   await rounds(5);
   const before = await used();
   await rounds(50);
-  const after = await used();
+  // The browser collects when it likes: what is held by nobody is gone in the end.
+  let after = await used();
+  for (let i = 0; i < 60 && after.memories > 5; i++) {
+    await page.waitForTimeout(200);
+    after = await used();
+  }
   console.log(`after 50 rooms: ${((after.heap - before.heap) / 1e6).toFixed(2)} MB more, ${after.memories} memories`);
   assert.ok(after.heap - before.heap < 2e6, `${after.heap - before.heap} bytes more`);
   assert.ok(after.memories <= 5, `${after.memories} memories of ${await page.evaluate(() => memories.length)} are still there`);

@@ -58,7 +58,7 @@ describe("a host", () => {
     expect(() => a.handOver(99)).toThrow(expect.objectContaining({ code: "not_handed_over" }));
     a.handOver(c.me);
     await until(() => c.isHost && c.status === "open");
-    await until(() => a.host === c.me && b.host === c.me);
+    await until(() => a.host === c.me && b.host === c.me && a.status === "open");
     expect([a.isHost, a.status, c.get("x")]).toEqual([false, "open", 7]);
     c.set("x", 8);
     await until(() => a.get("x") === 8);
