@@ -1,4 +1,4 @@
-// Builds the pages, compressed, with the table that the server embeds:
+// Builds the pages, compressed, with the table that the server embeds, and the list that `parlor serve --pages` reads:
 //
 //   cargo xtask test --only wasm --only sdk --only web     builds the SDK, and the pages into target/web
 //   node web/build.mjs [FOLDER]                            default: web/dist, which is in git
@@ -111,6 +111,8 @@ files.sort((a, b) => a.path.localeCompare(b.path));
 for (const { name, gzip } of files) writeFileSync(`${DIST}/${name}.gz`, gzip);
 const rows = files.map(({ name, path, contentType }) =>
   `    WebFile { path: "${path}", content_type: "${contentType}", gzip: include_bytes!("${name}.gz") },\n`);
+const list = files.map(({ name, path, contentType }) => ({ path, contentType, file: `${name}.gz` }));
+writeFileSync(`${DIST}/pages.json`, `${JSON.stringify(list, null, 1)}\n`);
 writeFileSync(`${DIST}/table.rs`, `// Made by web/build.mjs.\n[\n${rows.join("")}]\n`);
 
 const sizes = new Map(files.map(({ path, gzip }) => [path, gzip.length]));

@@ -1,5 +1,5 @@
 // Chromium without Playwright, which makes every page believe that it is in front: over the DevTools pipe, as far as
-// the test of a hidden page needs it.
+// tests of hidden pages need it.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -57,7 +57,12 @@ export async function launchBare() {
       if (exceptionDetails !== undefined) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
       return result.value;
     };
-    return { evaluate, bringToFront: () => call("Page.bringToFront", {}, sessionId) };
+    return {
+      evaluate,
+      bringToFront: () => call("Page.bringToFront", {}, sessionId),
+      /** `"frozen"` or `"active"`. */
+      setLifecycle: (state) => call("Page.setWebLifecycleState", { state }, sessionId),
+    };
   }
 
   return {

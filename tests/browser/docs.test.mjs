@@ -25,7 +25,6 @@ let place;
 let browser;
 let site;
 let server;
-/** The programs in their order: the smallest game, the chat, types, tanks, the seat, Node. */
 let programs;
 /** What the server keeps. */
 let data;
@@ -42,6 +41,13 @@ after(async () => {
   await place?.stop();
   if (data) await rm(data, { recursive: true, force: true });
 });
+
+/** The program that has a text of its own. */
+function having(text) {
+  const found = programs.filter((program) => program.includes(text));
+  assert.equal(found.length, 1, `programs with ${text}`);
+  return found[0];
+}
 
 /** Bundles a program, with the address of this test's server. */
 async function bundled(program, more = {}) {
@@ -107,12 +113,12 @@ async function until(page, holds) {
 }
 
 test("the smallest game is hosted, and joined by the link that it shows", limit, async () => {
-  const a = await run(programs[0]);
+  const a = await run(having('dot/${player}'));
   await a.waitForFunction(() => document.title.startsWith("join with "));
   const link = (await a.title()).slice("join with ".length);
   assert.match(link, /\?join=[A-Z0-9]+/);
   await until(a, async () => (await drawn(a)) === 10);
-  const b = await run(programs[0], link);
+  const b = await run(having('dot/${player}'), link);
   await until(b, async () => (await drawn(b)) === 10);
   await b.keyboard.down("ArrowRight");
   // Its own dot has left the host's.
@@ -122,23 +128,23 @@ test("the smallest game is hosted, and joined by the link that it shows", limit,
 });
 
 test("the chat hears what is said", limit, async () => {
-  const a = await run(programs[1]);
+  const a = await run(having('"chat", { server'));
   await until(a, () => a.logged.some((line) => line === "ada is here"));
   assert.deepEqual(a.logged, ["ada is here"]);
   await a.context().close();
 });
 
 test("the game that says its types opens its room", limit, async () => {
-  const page = await run(`${programs[2].replace("export const", "const")}\nconsole.log(room.tickHz, tank);`);
+  const page = await run(`${having("export const tanks = defineGame").replace("export const", "const")}\nconsole.log(room.tickHz, tank);`);
   await until(page, () => page.logged.length > 0);
   assert.match(page.logged[0], /^30 /);
   await page.context().close();
 });
 
 test("tanks drive in circles, at host and guest", limit, async () => {
-  const a = await run(programs[3]);
+  const a = await run(having("predict: [Tank]"));
   await a.waitForFunction(() => document.title.startsWith("join with "));
-  const b = await run(programs[3], (await a.title()).slice("join with ".length));
+  const b = await run(having("predict: [Tank]"), (await a.title()).slice("join with ".length));
   const seen = new Set();
   await until(b, async () => seen.add(await drawn(b)).size > 3);
   for (const page of [a, b]) assert.deepEqual(page.logged, []);
@@ -148,7 +154,7 @@ test("tanks drive in circles, at host and guest", limit, async () => {
 test("a page takes its seat again", limit, async () => {
   const host = await run(`import { host } from "parlor";\nconst room = await host("dots", { server: "localhost:7700", code: "K7QM" });\nconsole.log(room.code);`);
   await until(host, () => host.logged.length > 0);
-  const program = `${programs[4]}\nconsole.log(room.me, sessionStorage.length);`;
+  const program = `${having("rejoin(")}\nconsole.log(room.me, sessionStorage.length);`;
   const page = await run(program);
   await until(page, () => page.logged.length > 0);
   await page.waitForFunction(() => sessionStorage.length === 1);
@@ -159,13 +165,31 @@ test("a page takes its seat again", limit, async () => {
   await Promise.all([page.context().close(), host.context().close()]);
 });
 
+test("the page that hosts is told of who watches, and hands its part over", limit, async () => {
+  const a = await run(having("spectate: true"));
+  await until(a, () => a.logged.length > 0);
+  const link = a.logged[0].slice("watch at ".length);
+  const b = await run(having("spectate: true"), link);
+  await until(b, () => b.logged.includes("1 watch"));
+  await until(a, () => a.logged.includes("1 watch"));
+  const code = /join\/(\w+)/.exec(link)?.[1] ?? new URL(link).searchParams.get("join");
+  const player = await run(
+    `import { join } from "parlor";\nconst room = await join("duel", ${JSON.stringify(code)}, { server: "localhost:7700" });\nconsole.log(room.me);`,
+  );
+  await until(player, () => player.logged.length > 0);
+  await a.click("canvas");
+  await until(a, () => a.logged.includes(`player ${player.logged[0]} hosts`));
+  await until(b, () => b.logged.includes(`player ${player.logged[0]} hosts`));
+  await Promise.all([a, b, player].map((page) => page.context().close()));
+});
+
 test("a program in Node joins a page's room", limit, async () => {
-  const page = await run(programs[1]);
+  const page = await run(having('"chat", { server'));
   const host = await run(`import { host } from "parlor";\nconst room = await host("dots", { server: "localhost:7700", name: "ada" });\nconsole.log(room.code);`);
   await until(host, () => host.logged.length > 0);
   const folder = await mkdtemp(join(SDK, "node_modules/.docs-"));
   const file = join(folder, "program.mjs");
-  await writeFile(file, await bundled(programs[5], { platform: "node", external: ["ws"] }));
+  await writeFile(file, await bundled(having("process.argv"), { platform: "node", external: ["ws"] }));
   const said = await new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [file, host.logged[0]], { stdio: ["ignore", "pipe", "inherit"] });
     let out = "";

@@ -1,11 +1,12 @@
 // Magpies on the page that the server shows: alone with others' pages, and in one room with native players.
 
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./chromium.mjs";
 import { startNative } from "./native.mjs";
-import { startServer } from "./server.mjs";
+import { startEverywhere, startServer } from "./server.mjs";
 
 const HANG_MS = 120_000;
 /** Where pictures are left for people, if this is set. */
@@ -65,7 +66,7 @@ const known = (page) =>
   page.evaluate(() => {
     const { room } = globalThis.magpies;
     return {
-      me: room.me, isHost: room.isHost, tick: room.tickNumber, status: room.status, players: [...room.players.keys()],
+      me: room.me, host: room.host, isHost: room.isHost, tick: room.tickNumber, status: room.status, players: [...room.players.keys()],
       birds: Object.fromEntries(room.entries("p/").map(([key, { x, y, score }]) => [key, { x, y, score }])),
     };
   });
@@ -77,6 +78,46 @@ async function seenToFly(page, other) {
   await page.keyboard.press(x < 30 ? "ArrowRight" : "ArrowLeft");
   await until("the magpie flies", async () => Math.abs((await known(other)).birds[`p/${me}`].x - x) > 5);
 }
+
+/** Keeps the hash of the state at each sequence that a page has whole, in `hashes`: of the first host that it knew. */
+const keepHashes = (page) =>
+  page.evaluate(() => {
+    const hashes = (globalThis.hashes = new Map());
+    const { room } = globalThis.magpies;
+    const { host } = room;
+    room.on("state", () => {
+      const it = room.host === host ? room.stateHash : undefined;
+      if (it) hashes.set(Number(it.sequence), it.hash.toString(16).padStart(16, "0"));
+    });
+  });
+
+/** Waits until a page has hashes of sequences that native players report: each hundredth. A busy page has not all. */
+const comparable = (page) =>
+  until("there are hashes", () => page.evaluate(() => [...globalThis.hashes.keys()].filter((it) => it % 100 === 0).length >= 2));
+
+/** Where a page and a native player report the state of the same sequence, it is the same. */
+async function compareHashes(page, reports) {
+  const ours = new Map(await page.evaluate(() => [...globalThis.hashes]));
+  let compared = 0;
+  for (const { state_hashes: theirs } of reports) {
+    for (const [sequence, hash] of Object.entries(theirs)) {
+      const own = ours.get(Number(sequence));
+      if (own === undefined) continue;
+      compared += 1;
+      assert.equal(own, hash, `at ${sequence}`);
+    }
+  }
+  assert.ok(compared > 0, `no sequence in common: ${JSON.stringify(reports.map((it) => it.state_hashes))}`);
+}
+
+test("the server shows the pages that it was built with, or those of the folder that it was given", { timeout: HANG_MS }, async () => {
+  const folder = process.env.PARLOR_PAGES;
+  const list = folder === undefined ? new URL("../../web/dist/table.rs", import.meta.url) : join(folder, "pages.json");
+  const script = /\/assets\/play\.\w+\.js/.exec(await readFile(list, "utf8"))[0];
+  const page = await open(server.url);
+  assert.deepEqual(await page.$$eval("script", (all) => all.map(({ src }) => new URL(src).pathname)), [script]);
+  await page.context().close();
+});
 
 test("a fresh server's page hosts, its link leads a second browser in, and both see each other", { timeout: HANG_MS }, async () => {
   const ada = await open(server.url);
@@ -114,30 +155,12 @@ test("a page is the guest of a native host, and has the same state as native bot
   const bots = startNative("bots", server.port, "--join", code, "--count", "2", "--json");
   const page = await open(`${server.url}/join/${code}`);
   await enter(page, "Ada");
-  await page.evaluate(() => {
-    const hashes = (globalThis.hashes = new Map());
-    const { room } = globalThis.magpies;
-    room.on("state", () => {
-      const it = room.stateHash;
-      if (it) hashes.set(Number(it.sequence), it.hash.toString(16).padStart(16, "0"));
-    });
-  });
+  await keepHashes(page);
   await until("all four are there", async () => (await names(page)).length === 4);
   await seenToFly(page, page);
-  await until("there are hashes", () => page.evaluate(() => globalThis.hashes.size > 120));
+  await comparable(page);
   await picture(page, "guest-wide");
-  const ours = new Map(await page.evaluate(() => [...globalThis.hashes]));
-  const reports = [...(await bots.report()).bots, await host.report()];
-  let compared = 0;
-  for (const { state_hashes: theirs } of reports) {
-    for (const [sequence, hash] of Object.entries(theirs)) {
-      const own = ours.get(Number(sequence));
-      if (own === undefined) continue;
-      compared += 1;
-      assert.equal(own, hash, `at ${sequence}`);
-    }
-  }
-  assert.ok(compared > 0, `no sequence in common: ${JSON.stringify(reports.map((it) => it.state_hashes))}`);
+  await compareHashes(page, [...(await bots.report()).bots, await host.report()]);
   assert.deepEqual(page.wrong, []);
   await page.context().close();
 });
@@ -154,21 +177,34 @@ test("a page hosts native bots, and they score", { timeout: HANG_MS }, async () 
   await page.context().close();
 });
 
-test("the native host's process is killed, and the page goes on as the host", { timeout: HANG_MS }, async () => {
-  const host = startNative("play", server.port, "--name", "Grace");
+test("from the printed URL a page joins a native host, steers, and goes on when the host's process is killed", { timeout: HANG_MS }, async () => {
+  const server = await startEverywhere();
+  const [printed] = /http:\/\/localhost:\d+\//.exec(server.printed.out);
+  const host = startNative("play", server.port, "--name", "Grace", "--json");
   const code = await host.says("room ");
-  const page = await open(`${server.url}/join/${code}`);
-  await enter(page, "Ada");
-  await until("both fly", async () => Object.keys((await known(page)).birds).length === 2);
+  // A process that is killed reports nothing. What it published, the bot reports.
+  const bot = startNative("bots", server.port, "--join", code, "--count", "1", "--json");
+  const page = await open(printed);
+  await page.fill("#name", "Ada");
+  await page.fill("#code-in", code);
+  await page.click("#join");
+  await page.waitForSelector("body[data-stage=playing]");
+  await keepHashes(page);
+  await until("all fly", async () => Object.keys((await known(page)).birds).length === 3);
+  await seenToFly(page, page);
+  await comparable(page);
   const before = await known(page);
   await host.kill();
+  await until("there is another host", async () => ![undefined, before.host].includes((await known(page)).host));
+  await until("the room goes on", async () => (await known(page)).tick > before.tick + 30);
+  await seenToFly(page, page);
+  await compareHashes(page, (await bot.report()).bots);
   await until("the page is the host", async () => (await known(page)).isHost);
   await seenToFly(page, page);
-  const after = await known(page);
-  assert.ok(after.tick > before.tick);
-  assert.equal(after.status, "open");
+  assert.equal((await known(page)).status, "open");
   assert.deepEqual(page.wrong, []);
   await page.context().close();
+  await server.stop();
 });
 
 test("the tab of the page that hosts is closed, and a native bot goes on", { timeout: HANG_MS }, async () => {

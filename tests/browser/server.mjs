@@ -8,9 +8,14 @@ export const BINARY = process.env.PARLOR_BIN ?? fileURLToPath(new URL("../../tar
 
 const STARTS_WITHIN_MS = 60_000;
 
-/** Starts a server. Returns its port, what it printed, `stop`, and `kill`, which leaves it no time for a goodbye. */
-export async function startServer(...options) {
-  const child = spawn(BINARY, ["serve", "--listen", "127.0.0.1", ...(options.includes("--port") ? [] : ["--port", "0"]), ...options], {
+/** Starts a server on this machine's IPv4 address alone. Returns its port, what it printed, `stop`, and `kill`, which leaves it no time for a goodbye. */
+export function startServer(...options) {
+  return startEverywhere("--listen", "127.0.0.1", ...options);
+}
+
+/** Starts a server on all addresses, as who gives no option does. */
+export async function startEverywhere(...options) {
+  const child = spawn(BINARY, ["serve", ...(options.includes("--port") ? [] : ["--port", "0"]), ...options], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   // A test that fails before its `stop` leaves no server behind.

@@ -1,5 +1,6 @@
-//! The steps of TypeScript: `sdk` builds and tests the SDK in Node, `web` the pages that the server embeds, `browser`
-//! plays with both in Chromium, `packaging` installs the packed SDK into apps. All need what the step `wasm` builds.
+//! The steps of TypeScript: `sdk` builds and tests the SDK in Node, `web` builds and plays the present pages, `browser`
+//! plays the pages of `web/dist`, which the server embeds, and pages of the SDK, `packaging` installs the packed SDK into
+//! apps. All need what the step `wasm` builds.
 
 use std::path::Path;
 
@@ -18,8 +19,10 @@ pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::Run(vec![install, test, build, Invocation::cargo(SERVER), play]))
 }
 
-/// The pages of `web`, built anew but not into `web/dist`: types, unit tests and sizes.
+/// The pages of `web`, built anew but not into `web/dist`: types, unit tests and sizes; then they are played as those of
+/// `web/dist` are.
 pub(crate) fn plan_web(root: &Path, _: Level) -> Result<Work, Missing> {
+    need_chromium()?;
     let [install, build] = built(root)?;
     Ok(Work::Run(vec![
         wasm::compile(PAGE)?,
@@ -28,12 +31,16 @@ pub(crate) fn plan_web(root: &Path, _: Level) -> Result<Work, Missing> {
         npm(INSTALL, "web", root)?,
         npm("test", "web", root)?,
         Invocation::new("node").args("web/build.mjs target/web"),
+        npm(INSTALL, "tests/browser", root)?,
+        Invocation::cargo(SERVER),
+        npm("run pages", "tests/browser", root)?
+            .env("PARLOR_PAGES", &root.join("target/web").to_string_lossy()),
     ]))
 }
 
 /// Pages of the built SDK in the Chromium of the system.
 pub(crate) fn plan_browser(root: &Path, _: Level) -> Result<Work, Missing> {
-    need("chromium --version", "there is no Chromium", "apt-get install chromium")?;
+    need_chromium()?;
     let [install, build] = built(root)?;
     Ok(Work::Run(vec![
         install,
@@ -46,7 +53,7 @@ pub(crate) fn plan_browser(root: &Path, _: Level) -> Result<Work, Missing> {
 
 /// The packed SDK in an app of each bundler and runtime: the most used ones, or all.
 pub(crate) fn plan_packaging(root: &Path, level: Level) -> Result<Work, Missing> {
-    need("chromium --version", "there is no Chromium", "apt-get install chromium")?;
+    need_chromium()?;
     let [install, build] = built(root)?;
     let level = if level == Level::Weekly { "weekly" } else { "all" };
     Ok(Work::Run(vec![
@@ -58,6 +65,10 @@ pub(crate) fn plan_packaging(root: &Path, level: Level) -> Result<Work, Missing>
             .args("--test tests/packaging/packaging.test.mjs")
             .env("PACKAGING_LEVEL", level),
     ]))
+}
+
+fn need_chromium() -> Result<(), Missing> {
+    need("chromium --version", "there is no Chromium", "apt-get install chromium")
 }
 
 /// Installs the tools of the SDK, and builds it.

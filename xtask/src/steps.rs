@@ -138,7 +138,11 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         plan_examples,
     ));
     steps.push(long("sdk", "the TypeScript SDK: types, unit tests, sizes, and rooms in Node", sdk::plan));
-    steps.push(long("web", "the pages that the server embeds: types, unit tests and sizes", sdk::plan_web));
+    steps.push(long(
+        "web",
+        "the pages built anew: types, unit tests and sizes, and played in Chromium",
+        sdk::plan_web,
+    ));
     steps.push(long(
         "browser",
         "the embedded pages and pages of the SDK in Chromium, with native players",

@@ -46,6 +46,8 @@
 //! | `hostMigration: false \| { silenceMs }` | default false |
 //! | `migrationGraceMs: int`, `migrationPause: bool` | |
 //! | `presenceMs`, `graceMs`: int | terms of the new room |
+//! | `spectators: int` | host, match: seats for spectators |
+//! | `spectate: bool` (false) | join: to watch only |
 //! | `simulationDelay`, `resimulate`: int (ticks); `rewindMaxMs`: int | |
 //! | `reconnect: bool` (true), `lead: bool` (false), `hashEvery: int` | |
 //! | `protocol: "reliable" \| "unreliable" \| "both"` | default both |
@@ -99,12 +101,13 @@
 //! | `until_next_tick(now) → f64` | µs; `Infinity` before the room is open |
 //! | `is_replay() → 0, 1` | the running step is a replay |
 //! | `once(len, number: f64) → 0, 1` | in: text, an effect |
-//! | `flags() → i32` | bits: 1 open (connected to the room), 2 host, 4 migrating, 8 link lost (reconnecting), 16 closed, 32 match, 64 replay |
+//! | `flags() → i32` | bits: 1 open (connected to the room), 2 host, 4 migrating, 8 link lost (reconnecting), 16 closed, 32 match, 64 replay, 128 spectator |
 //! | `version() → f64` | counts events given by `poll` and writes of this process: equal means nothing to read changed |
 //! | `server_time(now) → f64` | µs since the room opened; −1 before |
-//! | `ping() → f64`, `host_ping() → f64` | µs; −1 if not measured |
+//! | `ping() → f64`, `host_ping() → f64` | µs, to the server and to the host (0 at the host); −1 if not measured |
 //! | `me() → i32`, `host() → i32` | member id, −2 for none |
 //! | `next_due(now) → f64` | µs: the earliest of the next tick, `next_timeout` and `next_attempt`: when to call next if no packet comes |
+//! | `hand_over(member, now) → 0` | at the host: another player goes on as the host; member −2: the one that the server names |
 //! | `leave(now)`, `stop(now)` → 0 | then drain `next_packet` until `is_finished` |
 //!
 //! # Game: keyed state
@@ -140,18 +143,18 @@
 //!
 //! | export | meaning |
 //! |---|---|
-//! | `players() → count` | out: player, player … by id |
+//! | `players() → count`, `spectators() → count` | out: player, player … by id |
 //! | `set_player_data(member, len) → 0` | in: text key, Value; the key alone removes it |
 //! | `kick(member, len) → 0` | in: text reason |
 //!
-//! player: `{id, name, user?, isHost, isMe, connected, slow, direct, rttMs?, link, transport, data: {…}}`. link: `"quic"`, `"websocket"`, `"memory"`, `"webtransport"`.
+//! player: `{id, name, user?, isHost, isMe, isSpectator, connected, slow, direct, rttMs?, link, transport, data: {…}}`. link: `"quic"`, `"websocket"`, `"memory"`, `"webtransport"`.
 //!
 //! # Events
 //!
 //! A map with `type`; absent fields are left out, as in the TypeScript API:
 //!
-//! `open {code}` · `playerJoined {player}` · `playerLeft {id, name, reason}` · `playerLost {id, reason}` · `playerBack {id}` · `playerData {id, key, value?}` · `connectionLost {reason, detail}` · `reconnecting {attempt}` ·
-//! `reconnected {stateResynced}` · `hostMigration {previous?, next, isMe}` · `hostChanged {host, previous?}` · `message {from, kind, order?, value}` · `bytes {from, channel, order?, bytes}` · `data {from, op, order?, bytes}` ·
+//! `open {code}` · `playerJoined {player}` · `playerLeft {id, name, reason}` · `spectatorJoined {spectator}` · `spectatorLeft {id, name, reason}` · `playerLost {id, reason}` · `playerBack {id}` · `playerData {id, key, value?}` · `connectionLost {reason, detail}` · `reconnecting {attempt}` ·
+//! `reconnected {stateResynced}` · `hostMigration {previous?, next, isMe}` · `hostChanged {host, previous?}` · `handOverRefused {why}` · `message {from, kind, order?, value}` · `bytes {from, channel, order?, bytes}` · `data {from, op, order?, bytes}` ·
 //! `slow {id, slow}` · `throttled` · `state {sequence, serverTick, serverTimeMs, tickIntervalMs, inputAckTick?, source, jitterMs, bufferDelayMs, historyDepth, bufferedMs, changed: [key]}` · `spawned {entity}` · `despawned {entity}` ·
 //! `action {from, entity, name, value}` · `actionRefused {entity, name, why, reason?}` · `primary {player?}` · `closed {code, message, retryAfterMs?, reason?}`.
 //!

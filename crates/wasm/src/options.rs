@@ -108,6 +108,10 @@ fn terms(record: &mut Record, options: &mut Options) -> Result<(), Fault> {
     options.presence = record.int("presenceMs")?.map(ms);
     options.grace = record.int("graceMs")?.map(ms);
     options.reconnect = record.bool("reconnect")?.unwrap_or(true);
+    options.spectate = record.bool("spectate")?.unwrap_or_default();
+    if let Some(spectators) = record.int("spectators")? {
+        options.spectators = spectators;
+    }
     Ok(())
 }
 

@@ -91,6 +91,7 @@ impl Room {
             core.closed().is_some(),
             self.is_match,
             core.is_replay(),
+            core.is_spectator(),
         ];
         bits.iter().rev().fold(0, |flags, bit| flags << 1 | i32::from(*bit))
     }

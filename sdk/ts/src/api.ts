@@ -1,7 +1,7 @@
 // What the entries of the package have in common.
 
 import { openAgain, openJoined, openNew } from "./room/open.js";
-import type { HostOptions, Match, MatchOptions, OpenOptions, Room } from "./room/types.js";
+import type { HostOptions, JoinOptions, Match, MatchOptions, OpenOptions, Room } from "./room/types.js";
 
 export { ParlorError, type ErrorCode } from "./error.js";
 export { defineGame, type Game, type GameDefinition, type TypesOf } from "./game/define.js";
@@ -19,6 +19,7 @@ export type {
   Gathering,
   Hints,
   HostOptions,
+  JoinOptions,
   Lane,
   Loop,
   Match,
@@ -49,7 +50,7 @@ export async function host(app: string, options: HostOptions = {}): Promise<Room
 }
 
 /** Joins a room by its code or an invite. */
-export async function join(app: string, invite: string | URL, options: OpenOptions = {}): Promise<Room> {
+export async function join(app: string, invite: string | URL, options: JoinOptions = {}): Promise<Room> {
   return (await openJoined(app, invite, options)) as unknown as Room;
 }
 
@@ -64,6 +65,6 @@ export async function createMatch(app: string, options: MatchOptions = {}): Prom
 }
 
 /** Joins a match by its id. */
-export async function joinMatch(app: string, id: string | URL, options: OpenOptions = {}): Promise<Match> {
+export async function joinMatch(app: string, id: string | URL, options: JoinOptions = {}): Promise<Match> {
   return (await openJoined(app, id, options)) as unknown as Match;
 }

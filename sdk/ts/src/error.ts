@@ -10,12 +10,15 @@ export type ErrorCode =
   | "bad_address"
   | "not_host"
   | "not_open"
+  | "not_handed_over"
+  | "spectator"
   | "too_large"
   // What the server answered.
   | "version"
   | "app"
   | "no_such_room"
   | "room_full"
+  | "spectators_full"
   | "code_taken"
   | "channels"
   | "unauthorized"
@@ -35,6 +38,7 @@ export type ErrorCode =
   | "untrusted"
   | "not_parlor"
   | "no_websocket"
+  | "no_webtransport"
   | "blocked_by_browser"
   // How an open room ended.
   | "left"
@@ -62,6 +66,9 @@ const HINTS: Record<string, string> = {
   bad_options: "correct the option that the message names",
   no_such_room: "check the code and the secret, and that host and guest use the same server",
   room_full: "wait for a seat, or open another room",
+  spectators_full: "wait for a seat, or ask the host to open its next room with more `spectators`",
+  not_handed_over: "hand over once another player is connected, in a room with `hostMigration`",
+  spectator: "join without `spectate` to play",
   code_taken: "choose another code, or leave `code` out and let the server draw one",
   unauthorized: "get a new token for this room and pass it as `token`",
   version: "update the older of the game and the server",
@@ -88,6 +95,7 @@ const HINTS: Record<string, string> = {
   host_left: "open a room yourself; with `hostMigration: true` the next room outlives its host",
   host_gone: "open a room yourself; with `hostMigration: true` the next room outlives its host",
   server_shutdown: "the server is being restarted or stopped: try again in a minute",
+  misbehaved: "update the older of the game and the server; report it if they are of one version",
   too_slow: "send less, or over a better network",
   not_polled: "call `room.run`, or `room.update` in each frame",
   resume_token_reused: "two pages used one seat: keep the seat in one of them, and join as somebody new in the other",

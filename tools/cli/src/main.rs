@@ -10,6 +10,7 @@ mod game;
 mod headless;
 mod logging;
 mod meant;
+mod pages;
 mod playback;
 mod player;
 mod report;

@@ -1,10 +1,13 @@
 //! The pages on which browsers play: built by `web/build.mjs`, kept in the repository, served by this binary.
 
+use crate::pages;
 use crate::player::APP;
+use anyhow::ensure;
 use core::net::IpAddr;
 use parlor::RoomCode;
 use parlor_server::{WebFile, WebGame, WebPages};
 use parlor_transport::discovery::ServerAddress;
+use std::path::Path;
 
 const FILES: &[WebFile] = &include!("../../../web/dist/table.rs");
 
@@ -17,10 +20,28 @@ const GAMES: [WebGame; 3] = [
 
 /// The pages for a server that serves these apps, or all.
 pub(crate) fn pages(apps: Option<&[String]>) -> WebPages {
+    pages_with(FILES, apps)
+}
+
+/// The same with the files of a folder instead of this binary's, if there is one.
+///
+/// # Errors
+/// If the folder is refused, or the server serves no game of its pages.
+pub(crate) fn pages_of(folder: Option<&Path>, apps: Option<&[String]>) -> anyhow::Result<WebPages> {
+    let Some(folder) = folder else { return Ok(pages(apps)) };
+    let pages = pages_with(pages::read(folder)?, apps);
+    ensure!(
+        !pages.games.is_empty(),
+        "--pages is given, and this server serves no game that they play: add --app {APP}"
+    );
+    Ok(pages)
+}
+
+fn pages_with(files: &'static [WebFile], apps: Option<&[String]>) -> WebPages {
     let is_served = |app: &str| apps.is_none_or(|apps| apps.iter().any(|served| served == app));
-    let is_built = |path: &str| FILES.iter().any(|file| file.path == path);
+    let is_built = |path: &str| files.iter().any(|file| file.path == path);
     let games = GAMES.into_iter().filter(|game| is_served(game.app) && is_built(game.path)).collect();
-    WebPages { games, files: FILES }
+    WebPages { games, files }
 }
 
 /// Where a browser on this machine finds a path of a server. To this machine, and no other, a server speaks HTTP without
@@ -70,6 +91,14 @@ mod tests {
         assert!(apps(None).contains(&APP), "all apps");
         assert_eq!(apps(Some(&["tanks".into(), APP.into()])), [APP]);
         assert!(apps(Some(&["tanks".into()])).is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        let list = r#"[{"path": "/", "contentType": "text/html", "file": "index.html.gz"}]"#;
+        std::fs::write(folder.path().join("pages.json"), list).unwrap();
+        std::fs::write(folder.path().join("index.html.gz"), [0x1f, 0x8b]).unwrap();
+        let given = |served: Option<&[String]>| pages_of(Some(folder.path()), served);
+        assert_eq!(given(None).unwrap().games.len(), 1, "it has no arena");
+        let refused = given(Some(&["tanks".into()])).unwrap_err();
+        assert!(refused.to_string().contains("add --app magpies"), "{refused}");
     }
 
     #[test]

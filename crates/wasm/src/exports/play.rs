@@ -1,6 +1,6 @@
 //! For the game: events, steps, inputs, messages and players.
 
-use crate::boundary::{Fault, Last, ask, entity, member, tell, whole};
+use crate::boundary::{Fault, Last, ask, entity, member, some_member, tell, whole};
 use crate::room::{micros, put, put_some};
 use bytes::Bytes;
 use parlor_client_core::Describe;
@@ -80,7 +80,8 @@ exports! {
 
     /// Round trip to the server.
     fn ping() -> f64 {
-        ask(|room, _| Ok(room.core.ping().map_or(-1.0, |time| time.as_secs_f64() * 1e6)))
+        // Of the connection: the core's own `ping` is zero at the host.
+        ask(|room, _| Ok(room.core.diagnostics().rtt.map_or(-1.0, |time| time.as_secs_f64() * 1e6)))
     }
 
     /// Round trip to the host.
@@ -96,6 +97,14 @@ exports! {
     /// The host.
     fn host() -> i32 {
         ask(|room, _| Ok(room.core.info().host_id))
+    }
+
+    /// Hands the host's part over.
+    fn hand_over(to: i32, now: f64) -> i32 {
+        ask(|room, _| {
+            let (to, now) = (some_member(to)?, room.at(now)?);
+            Ok(room.write().hand_over(to, now)?)
+        })
     }
 
     /// Leaves the room.
@@ -198,6 +207,16 @@ exports! {
                 put(out, [&player.describe()])?;
             }
             Ok(room.core.player_count())
+        })
+    }
+
+    /// All spectators.
+    fn spectators() -> i32 {
+        ask(|room, out| {
+            for spectator in room.core.spectators() {
+                put(out, [&spectator.describe()])?;
+            }
+            Ok(room.core.spectators().len())
         })
     }
 

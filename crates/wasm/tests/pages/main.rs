@@ -2,6 +2,7 @@
 
 mod hostile;
 mod play;
+mod roles;
 mod schemas;
 mod support;
 mod worlds;

@@ -2,7 +2,7 @@
 
 import { checkNames } from "../room/options.js";
 import { type Defined, openAgain, openJoined, openNew } from "../room/open.js";
-import type { HostOptions, Lane, Match, MatchOptions, OpenOptions, Room } from "../room/types.js";
+import type { HostOptions, JoinOptions, Lane, Match, MatchOptions, OpenOptions, Room } from "../room/types.js";
 import { checkOf, KeyChecks, type Shape, type ShapeOf } from "./shape.js";
 
 /** What a game says of itself. */
@@ -31,10 +31,10 @@ export interface TypesOf<D extends GameDefinition> {
 export interface Game<D extends GameDefinition> {
   readonly app: string;
   host(options?: HostOptions): Promise<Room<TypesOf<D>>>;
-  join(invite: string | URL, options?: OpenOptions): Promise<Room<TypesOf<D>>>;
+  join(invite: string | URL, options?: JoinOptions): Promise<Room<TypesOf<D>>>;
   rejoin(options?: OpenOptions): Promise<Room<TypesOf<D>> | undefined>;
   createMatch(options?: MatchOptions): Promise<Match<TypesOf<D>>>;
-  joinMatch(id: string | URL, options?: OpenOptions): Promise<Match<TypesOf<D>>>;
+  joinMatch(id: string | URL, options?: JoinOptions): Promise<Match<TypesOf<D>>>;
 }
 
 const NAMES = ["tickHz", "environment", "state", "input", "messages", "actions", "world", "predict", "own", "smoothing", "channels"];
@@ -51,10 +51,10 @@ export function defineGame<const D extends GameDefinition>(app: string, definiti
   const game = {
     app,
     host: (options: HostOptions = {}) => openNew(app, "host", { ...opens, ...options }, definition),
-    join: (invite: string | URL, options: OpenOptions = {}) => openJoined(app, invite, { ...common, ...options }, definition),
+    join: (invite: string | URL, options: JoinOptions = {}) => openJoined(app, invite, { ...common, ...options }, definition),
     rejoin: (options: OpenOptions = {}) => openAgain(app, { ...common, ...options }, definition),
     createMatch: (options: MatchOptions = {}) => openNew(app, "match", { ...opens, ...options }, definition),
-    joinMatch: (id: string | URL, options: OpenOptions = {}) => openJoined(app, id, { ...common, ...options }, definition),
+    joinMatch: (id: string | URL, options: JoinOptions = {}) => openJoined(app, id, { ...common, ...options }, definition),
   };
   return game as unknown as Game<D>;
 }

@@ -186,7 +186,7 @@ function mixedContent(url: string): LinkFault | undefined {
 
 function noWay(via: ViaOption): LinkFault {
   if (via === "webtransport") {
-    return new LinkFault("unreachable", "this browser has no WebTransport here", "use `via: \"auto\"`; WebTransport needs https:// or localhost");
+    return new LinkFault("no_webtransport", "this browser has no WebTransport here", "use `via: \"auto\"`; WebTransport needs https:// or localhost");
   }
   return new LinkFault("no_websocket", "there is no WebSocket in this environment");
 }

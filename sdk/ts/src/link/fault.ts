@@ -3,7 +3,7 @@
 /** Why there is no link. */
 export class LinkFault extends Error {
   constructor(
-    readonly code: "unreachable" | "not_parlor" | "blocked_by_browser" | "no_websocket" | "bad_invite" | "aborted",
+    readonly code: "unreachable" | "not_parlor" | "blocked_by_browser" | "no_websocket" | "no_webtransport" | "bad_invite" | "aborted",
     message: string,
     /** What to do, where it is not what the code says to do anyway. */
     readonly hint = "",

@@ -32,6 +32,8 @@ export interface Parts {
   secret: string | undefined;
   /** How long the host may be silent, where another goes on after it. */
   silenceMs: number | undefined;
+  /** Whether the host's part is handed over when the page is hidden. */
+  handsOver: boolean;
   /** Names of the components that the game predicts. */
   predicted: ReadonlySet<string>;
   /** The component of players' own states. */
@@ -41,7 +43,7 @@ export interface Parts {
 }
 
 /** Bits of the core's flags. */
-export const FLAG = { open: 1, host: 2, migrating: 4, lost: 8, closed: 16, match: 32, replay: 64 } as const;
+export const FLAG = { open: 1, host: 2, migrating: 4, lost: 8, closed: 16, match: 32, replay: 64, spectator: 128 } as const;
 const LANES: readonly (Lane | undefined)[] = [undefined, "unreliable", "sequenced", "reliable", "ordered"];
 /** A goodbye has so long. */
 const GOODBYE_PATIENCE_MS = 1_000;
@@ -50,7 +52,7 @@ const HEARTBEATS_PER_SILENCE = 5;
 const GUEST_SILENCE_MS = 5_000;
 /** After these the map of players is another one. */
 const OF_PLAYERS = new Set([
-  "open", "playerJoined", "playerLeft", "playerLost", "playerBack", "playerData", "slow", "hostMigration", "hostChanged", "reconnected",
+  "open", "playerJoined", "playerLeft", "spectatorJoined", "spectatorLeft", "playerLost", "playerBack", "playerData", "slow", "hostMigration", "hostChanged", "reconnected",
 ]);
 
 type Event = { type: string } & Record<string, Data>;
@@ -67,6 +69,7 @@ export class GatheringImpl {
     tell: (version) => this.events.emit("changed", { version }),
   });
   private readonly list: PlayerList;
+  private readonly watching: PlayerList;
   private resolveClosed!: (why: Closed) => void;
   protected why: Closed | undefined;
   private loop: LoopRunner | undefined;
@@ -83,7 +86,8 @@ export class GatheringImpl {
   constructor(protected readonly parts: Parts) {
     this.core = parts.core;
     this.driver = parts.driver;
-    this.list = new PlayerList(parts.core);
+    this.list = new PlayerList(parts.core, (it) => it.players());
+    this.watching = new PlayerList(parts.core, (it) => it.spectators());
     this.closed = new Promise((resolve) => {
       this.resolveClosed = resolve;
     });
@@ -163,6 +167,14 @@ export class GatheringImpl {
 
   get players(): ReadonlyMap<PlayerId, Player> {
     return this.list.get();
+  }
+
+  get spectators(): ReadonlyMap<PlayerId, Player> {
+    return this.watching.get();
+  }
+
+  get isSpectator(): boolean {
+    return this.has(FLAG.spectator);
   }
 
   get status(): "open" | "reconnecting" | "migrating" | "closed" {
@@ -396,7 +408,7 @@ export class GatheringImpl {
   }
 
   private handle({ type, ...it }: Event): void {
-    if (OF_PLAYERS.has(type)) this.list.changed();
+    if (OF_PLAYERS.has(type)) for (const list of [this.list, this.watching]) list.changed();
     switch (type) {
       case "open":
         this.openCode = it["code"] as string;
@@ -405,6 +417,8 @@ export class GatheringImpl {
         return this.finish(closedOf(it));
       case "playerJoined":
         return this.events.emit(type, playerOf(it["player"]!));
+      case "spectatorJoined":
+        return this.events.emit(type, playerOf(it["spectator"]!));
       case "message":
         return this.heard(type, it, "kind", this.parts.checks.messages);
       case "action":

@@ -15,10 +15,10 @@ import { Core } from "../wasm/core.js";
 import { compiledModule } from "../wasm/module.js";
 import { startTransport } from "../worker/source.js";
 import { type Component, type Interest, type OwnDefinition, ownOf, schemaOf } from "../world/component.js";
-import { checkNames, coreOptions, type Intent, OPTION_NAMES, silenceMs } from "./options.js";
+import { type AnyOptions, checkNames, coreOptions, type Intent, optionNames, silenceMs } from "./options.js";
 import type { Checks } from "./gathering.js";
 import { RoomImpl } from "./room.js";
-import type { HostOptions, MatchOptions, OpenOptions } from "./types.js";
+import type { OpenOptions } from "./types.js";
 
 /** What a game says of itself, for the room that it opens. */
 export interface Defined {
@@ -48,18 +48,16 @@ const NOBODY: TransportEvents = {
   opened() {}, failed() {}, packets() {}, drained() {}, carries() {}, wrote() {}, closed() {}, beat() {},
 };
 
-type AnyOptions = OpenOptions & HostOptions & MatchOptions;
-
 /** Hosts, or creates a match. */
 export async function openNew(app: string, intent: "host" | "match", options: AnyOptions, defined: Defined = {}): Promise<RoomImpl> {
-  checkNames(options, OPTION_NAMES[intent]);
+  checkNames(options, optionNames(intent));
   const address = addressOf(options, undefined);
   return open(app, { intent }, address, options, defined, () => Seat.open(app, options.remember ?? "tab"));
 }
 
 /** Joins the room of an invite. */
 export async function openJoined(app: string, invite: string | URL, options: AnyOptions, defined: Defined = {}): Promise<RoomImpl> {
-  checkNames(options, OPTION_NAMES.join);
+  checkNames(options, optionNames("join"));
   const read = parseInvite(invite);
   const address = addressOf(options, read);
   const secret = options.secret ?? read.secret;
@@ -69,7 +67,7 @@ export async function openJoined(app: string, invite: string | URL, options: Any
 
 /** Takes the seat that this tab had, if there is one and no other page has it. */
 export async function openAgain(app: string, options: AnyOptions, defined: Defined = {}): Promise<RoomImpl | undefined> {
-  checkNames(options, OPTION_NAMES.resume);
+  checkNames(options, optionNames("resume"));
   const reclaimed = await Seat.reclaim(app, options.remember ?? "tab");
   if (reclaimed === undefined) return undefined;
   const { seat, record } = reclaimed;
@@ -138,7 +136,10 @@ async function open(
         if (options.whenPageHides === "leave") room?.leaveNow();
       },
     });
-    room = new RoomImpl({ core, driver, seat, checks, secret: options.secret, silenceMs: silenceMs(options), predicted, own: defined.own && ownOf(defined.own).component, unwatch });
+    const { secret, whenHidden = isTouched() ? "hand-over" : "keep-playing" } = options;
+    const handsOver = whenHidden === "hand-over";
+    const own = defined.own && ownOf(defined.own).component;
+    room = new RoomImpl({ core, driver, seat, checks, secret, silenceMs: silenceMs(options), handsOver, predicted, own, unwatch });
     driver.begin(transport(driver.transportEvents));
     const opened = room;
     await new Promise<void>((resolve, reject) => {
@@ -177,6 +178,11 @@ async function parts(seatOf: () => Promise<Seat>, options: OpenOptions) {
   });
   const [seat, transport] = await Promise.all(making);
   return { core, seat, transport };
+}
+
+/** Whether this is a device with nothing but a touch screen, such as a phone. */
+function isTouched(): boolean {
+  return globalThis.matchMedia?.("(hover: none) and (pointer: coarse)").matches ?? false;
 }
 
 /** What admits each connection: the game's function, or the account. */

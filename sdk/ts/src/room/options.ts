@@ -3,7 +3,10 @@
 import { badArgument, ParlorError } from "../error.js";
 import type { Data } from "../value/data.js";
 import { utf8Length } from "../value/names.js";
-import type { HostOptions, MatchOptions, OpenOptions } from "./types.js";
+import type { HostOptions, JoinOptions, MatchOptions } from "./types.js";
+
+/** The options of all intents. */
+export type AnyOptions = HostOptions & MatchOptions & JoinOptions;
 
 /** How a process comes into a room. */
 export type Intent =
@@ -17,49 +20,26 @@ const HOST_SILENCE_MS = 750;
 
 const NAME_BYTES_MAX = 48;
 
+/** Settings that belong together, as in Rust. */
+const PRESETS: Record<string, { tickHz: number; simulationDelay?: number; resimulate?: number; lead?: boolean }> = {
+  action: { tickHz: 60, simulationDelay: 4, resimulate: 8, lead: true },
+  calm: { tickHz: 10 },
+};
+
 /** The options that the core opens a room with. What it does not know of is taken out before. */
-export function coreOptions(app: string, intent: Intent, options: OpenOptions & HostOptions & MatchOptions, token?: string, world: Record<string, Data> = {}): Data {
+export function coreOptions(app: string, intent: Intent, options: AnyOptions, token?: string, world: Record<string, Data> = {}): Data {
   checkName("the app id", app, 64, 1);
-  if (options.name !== undefined) checkName("`name`", options.name, NAME_BYTES_MAX, 0);
-  const common: Record<string, Data | undefined> = {
-    app,
-    environment: options.environment,
-    name: options.name,
-    secret: ("secret" in intent ? intent.secret : undefined) ?? options.secret,
-    token,
-    reconnect: options.reconnect,
-    lead: options.lead,
-    channels: options.channels as Record<string, Data> | undefined,
-    ...world,
-  };
-  switch (intent.intent) {
-    case "host":
-      return {
-        ...common,
-        intent: "host",
-        code: options.code,
-        maxPlayers: options.maxPlayers,
-        tickHz: options.tickHz,
-        dedicated: options.dedicated,
-        hostMigration: migration(options),
-        simulationDelay: options.simulationDelay,
-        resimulate: options.resimulate,
-        rewindMaxMs: options.rewindMaxMs,
-      };
-    case "match":
-      return {
-        ...common,
-        intent: "match",
-        maxPlayers: options.maxPlayers,
-        tickHz: options.tickHz,
-        label: options.label,
-        keep: options.keep,
-      };
-    case "join":
-      return { ...common, intent: "join", code: intent.code };
-    case "resume":
-      return { ...common, intent: "resume", ticket: intent.ticket };
+  const { name, preset = "" } = options;
+  if (name !== undefined) checkName("`name`", name, NAME_BYTES_MAX, 0);
+  if (preset !== "" && !Object.hasOwn(PRESETS, preset)) {
+    throw badArgument(`there is no preset ${JSON.stringify(preset)}`, `the presets are ${Object.keys(PRESETS).join(", ")}`);
   }
+  const given: Record<string, unknown> = { ...PRESETS[preset], ...options };
+  const names = CORE_NAMES[intent.intent];
+  const known = Object.fromEntries(names.map((name) => [name, given[name] as Data | undefined]));
+  const migrates = intent.intent === "host" ? { hostMigration: migration(options) } : {};
+  const secret = "secret" in intent && intent.secret !== undefined ? { secret: intent.secret } : {};
+  return { app, ...intent, ...known, token, ...migrates, ...world, ...secret };
 }
 
 /** How long the host of this room may be silent; undefined without migration. */
@@ -91,17 +71,23 @@ export function checkNames(given: object, known: readonly string[]): void {
   }
 }
 
+/** For the page alone. */
+const PAGE = ["server", "token", "account", "via", "remember", "whenPageHides", "whenHidden", "preset", "signal", "WebSocket", "worker"];
 const OPEN = [
-  "server", "name", "secret", "token", "account", "environment", "via", "reconnect", "remember", "whenPageHides", "lead", "channels",
-  "signal", "WebSocket", "worker",
-] as const;
-const HOST = ["maxPlayers", "tickHz", "code", "dedicated", "hostMigration", "simulationDelay", "resimulate", "rewindMaxMs"] as const;
-const MATCH = ["maxPlayers", "tickHz", "label", "keep"] as const;
+  "name", "secret", "environment", "reconnect", "lead", "channels", "protocol", "renderDelay", "simulationDelay", "resimulate",
+  "rewindMaxMs", "migrationGraceMs",
+];
+const NEW = [...OPEN, "maxPlayers", "tickHz", "spectators", "presenceMs", "graceMs"];
 
-/** The names of options, by what they are for. */
-export const OPTION_NAMES: Record<Intent["intent"], readonly string[]> = {
-  host: [...OPEN, ...HOST],
-  match: [...OPEN, ...MATCH],
-  join: OPEN,
+/** The names of the core's options, by what they are for. */
+const CORE_NAMES: Record<Intent["intent"], readonly string[]> = {
+  host: [...NEW, "code", "dedicated", "hostMigration"],
+  match: [...NEW, "label", "keep"],
+  join: [...OPEN, "spectate"],
   resume: OPEN,
 };
+
+/** The names of options that a game may pass. */
+export function optionNames(intent: Intent["intent"]): readonly string[] {
+  return [...PAGE, ...CORE_NAMES[intent]];
+}

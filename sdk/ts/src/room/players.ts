@@ -2,6 +2,7 @@
 
 import type { Data } from "../value/data.js";
 import type { Core } from "../wasm/core.js";
+import type { Exports } from "../wasm/exports.js";
 import type { Player, PlayerId } from "./types.js";
 
 /** How long round trips may be old before they are read again. */
@@ -14,6 +15,7 @@ class PlayerSnapshot implements Player {
   declare readonly user?: string;
   declare readonly isHost: boolean;
   declare readonly isMe: boolean;
+  declare readonly isSpectator: boolean;
   declare readonly connected: boolean;
   declare readonly slow: boolean;
   declare readonly rttMs?: number;
@@ -36,14 +38,17 @@ export function playerOf(read: Data): Player {
   return new PlayerSnapshot(read as Record<string, Data>);
 }
 
-/** Reads the players when they may have changed, and keeps the map while they have not. */
+/** Reads players, or spectators, when they may have changed, and keeps the map while they have not. */
 export class PlayerList {
   private map: ReadonlyMap<PlayerId, Player> = new Map();
   private bytes: Uint8Array = new Uint8Array(0);
   private isStale = true;
   private readAt = 0;
 
-  constructor(private readonly core: Core) {}
+  constructor(
+    private readonly core: Core,
+    private readonly list: (exports: Exports) => number,
+  ) {}
 
   /** Something of them changed. */
   changed(): void {
@@ -61,7 +66,7 @@ export class PlayerList {
   }
 
   private read(): void {
-    this.core.call((it) => it.players());
+    this.core.call(this.list);
     const bytes = this.core.bytes();
     if (equal(bytes, this.bytes)) return;
     this.bytes = bytes;

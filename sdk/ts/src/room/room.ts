@@ -10,6 +10,9 @@ import type { Hints, PlayerId } from "./types.js";
 /** Which entries: as written, for the eye, or keys alone. */
 const ENTRIES = { written: 0, shown: 1, keys: 3 } as const;
 
+/** No member, in the words of the core. */
+const NOBODY = -2;
+
 /** The class behind `Room`. */
 export class RoomImpl extends GatheringImpl {
   readonly world: WorldImpl;
@@ -132,6 +135,22 @@ export class RoomImpl extends GatheringImpl {
 
   kick(player: PlayerId, reason = ""): void {
     this.write([reason], (it, length) => it.kick(player, length));
+  }
+
+  handOver(to: PlayerId = NOBODY): void {
+    this.write([], (it) => it.hand_over(to, this.now()));
+  }
+
+  override visibilityChanged(): void {
+    const { hidden } = globalThis.document ?? {};
+    if (hidden === true && this.parts.handsOver && this.isHost) {
+      try {
+        this.handOver();
+      } catch {
+        // There is nobody to go on: this page does, as far as it is let.
+      }
+    }
+    super.visibilityChanged();
   }
 
   stop(): Promise<void> {

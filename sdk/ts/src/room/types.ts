@@ -64,8 +64,24 @@ export interface OpenOptions {
   remember?: "tab" | "never" | TicketStore;
   /** What closing or reloading the tab does: keeps the seat for the server's grace, or leaves. Default: `"keep-seat"`. */
   whenPageHides?: "keep-seat" | "leave";
+  /** What hiding the tab of the host does: the tab plays on, or another player becomes the host. Default: `"keep-playing"`, and `"hand-over"` on devices with nothing but a touch screen, which may stop hidden tabs at any time. */
+  whenHidden?: "keep-playing" | "hand-over";
   /** Whether a guest runs its steps ahead of the room's time, so that its inputs come in time. Default: false. */
   lead?: boolean;
+  /** Settings that belong together; others beside it count more. `action`: 60 steps per second, `simulationDelay` 4, `resimulate` 8 and `lead`. `calm`: 10 steps per second. Default: none. */
+  preset?: "action" | "calm";
+  /** How inputs and messages without a lane travel. Default: `"both"`, inputs unreliably and messages reliably. */
+  protocol?: "reliable" | "unreliable" | "both";
+  /** How far behind the newest state others are drawn, in ms. Within these bounds it follows the network. */
+  renderDelay?: { minMs?: number; maxMs?: number };
+  /** Steps that the host runs behind the room's time, 0 to 32. Here and below: what this process does as the host, also after a migration. Default: 0. */
+  simulationDelay?: number;
+  /** Steps that the host runs again for late inputs, 0 to 32. Default: 0. */
+  resimulate?: number;
+  /** How far back the host looks when it judges what a player saw, 0 to 250 ms. Default: 250. */
+  rewindMaxMs?: number;
+  /** How long this process waits for a new host before the room is over for it, 500 to 60,000 ms. Default: 3,000. */
+  migrationGraceMs?: number;
   /** The game's own channels of bytes, by number from 16 to 63. */
   channels?: Readonly<Record<number, Lane>>;
   /** Ends the opening. An open room does not listen to it. */
@@ -76,8 +92,24 @@ export interface OpenOptions {
   worker?: boolean | (() => WorkerLike);
 }
 
+/** With which a room is joined. */
+export interface JoinOptions extends OpenOptions {
+  /** Whether to watch only: a spectator takes no player's seat and sends nothing. Default: false. */
+  spectate?: boolean;
+}
+
+/** What rooms and matches are opened with. */
+export interface TermsOptions {
+  /** Spectators at once, 0 to 64. Default: 8. */
+  spectators?: number;
+  /** Silence after which a player counts as lost, 1,000 to 8,000 ms. Default: the server's. */
+  presenceMs?: number;
+  /** How long a lost player has its seat, in ms; at most as long as the server keeps it. Default: the server's. */
+  graceMs?: number;
+}
+
 /** With which a room is opened. */
-export interface HostOptions extends OpenOptions {
+export interface HostOptions extends OpenOptions, TermsOptions {
   /** Players at once: 2 to 16, dedicated 2 to 255. Default: 4. */
   maxPlayers?: number;
   /** Steps per second, 1 to 240. Default: 30. */
@@ -88,16 +120,10 @@ export interface HostOptions extends OpenOptions {
   dedicated?: boolean;
   /** Whether another player goes on when the host is gone, and after which silence, 100 to 10,000 ms. Default: true, after 750 ms; false if dedicated. */
   hostMigration?: boolean | { silenceMs: number };
-  /** Steps that the host runs behind the room's time, 0 to 32. Default: 0. */
-  simulationDelay?: number;
-  /** Steps that the host runs again for late inputs, 0 to 32. Default: 0. */
-  resimulate?: number;
-  /** How far back the host looks when it judges what a player saw, 0 to 250 ms. Default: 250. */
-  rewindMaxMs?: number;
 }
 
 /** With which a match is created. */
-export interface MatchOptions extends OpenOptions {
+export interface MatchOptions extends OpenOptions, TermsOptions {
   /** Players at once, 2 to 256. Default: 16. */
   maxPlayers?: number;
   /** Steps per second of the match's clock, 1 to 240. Default: 30. */
@@ -116,6 +142,7 @@ export interface Player {
   readonly user?: string;
   readonly isHost: boolean;
   readonly isMe: boolean;
+  readonly isSpectator: boolean;
   readonly connected: boolean;
   /** Whether its connection is slower than the room's traffic to it. */
   readonly slow: boolean;
@@ -172,6 +199,8 @@ export type AnyAction<G extends GameTypes> = {
 export interface Events<G extends GameTypes = Untyped> {
   playerJoined: Player;
   playerLeft: { readonly id: PlayerId; readonly name: string; readonly reason: string };
+  spectatorJoined: Player;
+  spectatorLeft: { readonly id: PlayerId; readonly name: string; readonly reason: string };
   playerLost: { readonly id: PlayerId; readonly reason: string };
   playerBack: { readonly id: PlayerId };
   playerData: { readonly id: PlayerId; readonly key: string; readonly value?: Data };
@@ -189,6 +218,8 @@ export interface Events<G extends GameTypes = Untyped> {
   reconnected: { readonly stateResynced: boolean };
   hostMigration: { readonly previous?: PlayerId; readonly next: PlayerId; readonly isMe: boolean };
   hostChanged: { readonly host: PlayerId; readonly previous?: PlayerId };
+  /** This process stays the host: the server refused the hand-over. */
+  handOverRefused: { readonly why: string };
   slow: { readonly id: PlayerId; readonly slow: boolean };
   throttled: Record<string, never>;
   primary: { readonly player?: PlayerId };
@@ -214,6 +245,10 @@ export interface Gathering<G extends GameTypes = Untyped> extends AsyncDisposabl
   readonly me: PlayerId;
   /** A new map when it changes. */
   readonly players: ReadonlyMap<PlayerId, Player>;
+  /** Who watches only. A new map when it changes. */
+  readonly spectators: ReadonlyMap<PlayerId, Player>;
+  /** Whether this process watches only. */
+  readonly isSpectator: boolean;
   readonly status: "open" | "reconnecting" | "migrating" | "closed";
   /** Resolves when the room is over for this process; never rejects. */
   readonly closed: Promise<Closed>;
@@ -320,6 +355,8 @@ export interface Room<G extends GameTypes = Untyped> extends Gathering<G> {
 
   /** Removes a player, at the host. */
   kick(player: PlayerId, reason?: string): void;
+  /** At the host: another player goes on as the host, at the end of this step, and this one stays as a guest. Default: the player that the server names. */
+  handOver(to?: PlayerId): void;
   /** Ends the room for all, at the host; another member leaves. */
   stop(): Promise<void>;
 }

@@ -48,6 +48,7 @@ export interface Exports {
   ping(): Num;
   me(): Num;
   host(): Num;
+  hand_over(member: Num, now: Num): Num;
   leave(now: Num): Num;
   stop(now: Num): Num;
 
@@ -70,6 +71,7 @@ export interface Exports {
   send_data(op: Num, reliably: Num, length: Num, now: Num): Num;
 
   players(): Num;
+  spectators(): Num;
   set_player_data(member: Num, length: Num): Num;
   kick(member: Num, length: Num): Num;
 

@@ -139,6 +139,6 @@ describe("dialling", () => {
 
   it("says what is missing where there is nothing to dial with", async () => {
     await expect(dial(request(), {}, new Told(), never)).rejects.toMatchObject({ code: "no_websocket" });
-    await expect(dial(request({ via: "webtransport" }), { WebSocket: FakeWebSocket }, new Told(), never)).rejects.toMatchObject({ code: "unreachable" });
+    await expect(dial(request({ via: "webtransport" }), { WebSocket: FakeWebSocket }, new Told(), never)).rejects.toMatchObject({ code: "no_webtransport" });
   });
 });

@@ -60,6 +60,9 @@ pub(crate) struct ServeArgs {
     /// [default: only the server's own]
     #[arg(long, env = "PARLOR_WEB_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub web_origins: Option<Vec<String>>,
+    /// Folder of the pages that browsers play on, as `node web/build.mjs FOLDER` builds it [default: those of this binary]
+    #[arg(long, env = "PARLOR_PAGES", value_name = "FOLDER")]
+    pub pages: Option<PathBuf>,
     /// Handshakes per second and address, averaged [default: 10]
     #[arg(long, env = "PARLOR_HANDSHAKES_PER_SECOND", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub handshakes_per_second: Option<u32>,
@@ -197,7 +200,7 @@ impl ServeArgs {
         }
         over! {
             listen port public_host certificate key identity apps max_rooms state_rate
-            max_connections max_connections_per_address web_origins handshakes_per_second
+            max_connections max_connections_per_address web_origins pages handshakes_per_second
             handshakes_per_second_all admission_key admission shards flush_quantum grace remember
             state_memory room_log impair data store games accounts keep_matches data_max app_max
             account_max keep_days operator_key webhook webhook_key metrics log_format log;

@@ -42,7 +42,7 @@ fn settings(args: ServeArgs) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
     // Who comes back to a kept room must know the server again. A certificate that is given needs no folder.
     let kept = args.data.as_ref().filter(|_| args.certificate.is_none() && args.key.is_none());
     let folder = args.identity.as_ref().or(kept).cloned();
-    let web_pages = web::pages(args.apps.as_deref());
+    let web_pages = web::pages_of(args.pages.as_deref(), args.apps.as_deref())?;
     let identity = identity(args.certificate.clone(), args.key.clone(), folder)?;
     let online = online(&args, bounds)?;
     let admission = admission(args.admission_key, args.admission, online.is_some())?;
