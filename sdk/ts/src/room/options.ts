@@ -93,7 +93,7 @@ export function checkNames(given: object, known: readonly string[]): void {
 
 const OPEN = [
   "server", "name", "secret", "token", "account", "environment", "via", "reconnect", "remember", "whenPageHides", "lead", "channels",
-  "signal", "WebSocket", "worker",
+  "signal", "WebSocket", "network", "worker",
 ] as const;
 const HOST = ["maxPlayers", "tickHz", "code", "dedicated", "hostMigration", "simulationDelay", "resimulate", "rewindMaxMs"] as const;
 const MATCH = ["maxPlayers", "tickHz", "label", "keep"] as const;
