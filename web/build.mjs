@@ -18,6 +18,8 @@ const CORE = here("../target/wasm/wasm32-unknown-unknown/page/parlor_wasm.wasm")
 const DIST = process.argv[2] ?? here("dist");
 /** Folders of the pages, and where the server shows them; tools/cli/src/web.rs has their games. */
 const PAGES = { play: "/" };
+/** Entries of the SDK that pages import beside `parlor`. */
+const ENTRIES = Object.fromEntries(["impair", "netgraph", "online"].map((name) => [`parlor/${name}`, `${SDK}/${name}.js`]));
 /** What one page loads as scripts, with the SDK and without the core; all files together. */
 const SCRIPT_BYTES_MAX = 60_000;
 const ALL_BYTES_MAX = 400_000;
@@ -61,8 +63,10 @@ async function scripts(wasm) {
     entryPoints: Object.fromEntries(Object.keys(PAGES).map((page) => [page, here(`${page}/src/main.ts`)])),
     bundle: true, minify: true, write: false, splitting: true, metafile: true, format: "esm", target: "es2022",
     outdir: "assets", entryNames: "[name].[hash]", chunkNames: "shared.[hash]", absWorkingDir: here("."),
-    alias: { "parlor/netgraph": `${SDK}/netgraph.js`, parlor: `${SDK}/slim.js` }, define: { PARLOR_WASM: JSON.stringify(wasm) },
+    alias: { ...ENTRIES, parlor: `${SDK}/slim.js` }, define: { PARLOR_WASM: JSON.stringify(wasm) },
     legalComments: "none",
+    // The SDK in source checkouts is a package without side effects: what it leaves out is not missed.
+    logOverride: { "ignored-bare-import": "silent" },
   });
   for (const { path, contents } of outputFiles) {
     const file = basename(path);

@@ -183,6 +183,24 @@ test("the page that hosts is told of who watches, and hands its part over", limi
   await Promise.all([a, b, player].map((page) => page.context().close()));
 });
 
+test("an action shows at once, until the gun is empty", limit, async () => {
+  const a = await run(having("parlor/actions"));
+  await a.waitForFunction(() => document.title.startsWith("join with "));
+  const b = await run(having("parlor/actions"), (await a.title()).slice("join with ".length));
+  for (const page of [a, b]) await page.waitForFunction(() => document.title === "refused: no_shells");
+  // The guest's shots are heard at the host, too; the refused ones nowhere.
+  await until(a, () => a.logged.length === 6);
+  assert.deepEqual([a.logged, b.logged], [Array(6).fill("bang"), Array(3).fill("bang")]);
+  await Promise.all([a.context().close(), b.context().close()]);
+});
+
+test("the net graph shows the network that is changed", limit, async () => {
+  const page = await run(having("parlor/netgraph"));
+  await page.waitForFunction(() => document.querySelector("parlor-netgraph")?.latest?.rttMs >= 150);
+  assert.deepEqual(page.logged, []);
+  await page.context().close();
+});
+
 test("a program in Node joins a page's room", limit, async () => {
   const page = await run(having('"chat", { server'));
   const host = await run(`import { host } from "parlor";\nconst room = await host("dots", { server: "localhost:7700", name: "ada" });\nconsole.log(room.code);`);

@@ -2,9 +2,9 @@
 
 mod scene;
 
-pub(crate) use scene::Scene;
+pub(crate) use scene::{Making, Scene};
 
-use crate::defined::Actions;
+use crate::defined::{Actions, Outside};
 use crate::error::RoomError;
 use crate::message::check_name;
 use crate::players::Players;
@@ -59,16 +59,21 @@ impl From<RoomError> for ActionError {
 }
 
 /// The game's reason for an action that failed without one.
-const FAILED: &str = "failed";
+pub(crate) const FAILED: &str = "failed";
 
 impl ActionError {
     fn refusal(&self) -> ActionRefusal {
-        let reason = match self {
-            ActionError::Refused(reason) if (1..=limits::LABEL_BYTES_MAX).contains(&reason.len()) => reason,
-            ActionError::Refused(_) | ActionError::Room(_) => FAILED,
-        };
-        ActionRefusal::ByGame { reason: reason.to_owned() }
+        match self {
+            ActionError::Refused(reason) => by_game(reason),
+            ActionError::Room(_) => by_game(FAILED),
+        }
     }
+}
+
+/// A refusal by the game. A reason that is no label is [`FAILED`].
+pub(crate) fn by_game(reason: &str) -> ActionRefusal {
+    let is_label = (1..=limits::LABEL_BYTES_MAX).contains(&reason.len());
+    ActionRefusal::ByGame { reason: if is_label { reason } else { FAILED }.to_owned() }
 }
 
 type Run = fn(&Value, &mut Acting<'_>) -> Result<(), ActionRefusal>;
@@ -85,20 +90,27 @@ impl Actions {
         self.insert(name, run)
     }
 
-    /// Applies an action, and returns the entities that it wrote; or undoes it, and returns why.
+    /// Applies an action, and returns the entities that it wrote; or undoes it, and returns why. `None` if the game
+    /// must apply it.
     fn apply(
         &self,
         name: &str,
         value: &Value,
         mut acting: Acting<'_>,
-    ) -> Result<Vec<EntityId>, ActionRefusal> {
-        let run: &Run = self.get(name).ok_or(ActionRefusal::NotDefined)?;
-        if let Some(why) = acting.shared.refusal(acting.made.from, acting.made.entity) {
-            return Err(why);
+    ) -> Option<Result<Vec<EntityId>, ActionRefusal>> {
+        if !self.has(name) {
+            return Some(Err(ActionRefusal::NotDefined));
         }
+        if let Some(why) = acting.shared.refusal(acting.made.from, acting.made.entity) {
+            return Some(Err(why));
+        }
+        if self.get::<Outside>(name).is_some() {
+            return None;
+        }
+        let run: &Run = self.get(name)?;
         let applied = run(value, &mut acting);
         let written = acting.end(applied.is_ok());
-        applied.map(|()| written)
+        Some(applied.map(|()| written))
     }
 }
 

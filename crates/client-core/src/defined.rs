@@ -1,15 +1,23 @@
 //! The actions that a game defines, by name, for options: what they do is in [`action`](crate::action).
 
+use crate::message::check_name;
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+
+/// What applies an action.
+type Run = Arc<dyn Any + Send + Sync>;
+
+/// Stands for a function that this process cannot call: the game applies the action itself.
+pub(crate) struct Outside;
 
 /// The actions that a game defines.
 #[derive(Clone, Default)]
 pub struct Actions {
     /// By name: the function that runs it. Options need not know its type, which names the whole room.
-    by_name: BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>,
+    by_name: BTreeMap<Cow<'static, str>, Run>,
 }
 
 impl fmt::Debug for Actions {
@@ -34,7 +42,7 @@ impl Actions {
     /// # Errors
     /// A text for a person, if a name is taken.
     pub fn extend(&mut self, other: &Actions) -> Result<(), String> {
-        other.by_name.iter().try_for_each(|(name, run)| self.put(name, Arc::clone(run)))
+        other.by_name.iter().try_for_each(|(name, run)| self.put(name.clone(), Arc::clone(run)))
     }
 
     /// Adds an action.
@@ -46,14 +54,25 @@ impl Actions {
         name: &'static str,
         run: R,
     ) -> Result<(), String> {
-        self.put(name, Arc::new(run))
+        self.put(Cow::Borrowed(name), Arc::new(run))
     }
 
-    fn put(&mut self, name: &'static str, run: Arc<dyn Any + Send + Sync>) -> Result<(), String> {
-        match self.by_name.insert(name, run) {
-            None => Ok(()),
-            Some(_) => Err(format!("the action \"{name}\" is defined twice: give each type another NAME")),
+    /// Adds an action that the game applies itself, in the steps of the core's user: see
+    /// [`RoomCore::action_to_apply`](crate::RoomCore::action_to_apply).
+    ///
+    /// # Errors
+    /// A text for a person, if the name is empty, too long or taken.
+    pub fn define_outside(&mut self, name: &str) -> Result<(), String> {
+        check_name("the name of an action", name)?;
+        self.put(Cow::Owned(name.to_owned()), Arc::new(Outside))
+    }
+
+    fn put(&mut self, name: Cow<'static, str>, run: Run) -> Result<(), String> {
+        if self.has(&name) {
+            return Err(format!("the action \"{name}\" is defined twice: give each type another NAME"));
         }
+        self.by_name.insert(name, run);
+        Ok(())
     }
 
     /// The function that runs an action.

@@ -5,6 +5,7 @@
 use crate::event::{ClosedReason, Event, StateUpdate};
 use crate::info::{Connectivity, Diagnostics, RoomInfo};
 use crate::players::Player;
+use crate::room::ActionToApply;
 use parlor_proto::session::Stats;
 use parlor_proto::wire::action::ActionRefusal;
 use parlor_proto::wire::envelope::Sender;
@@ -256,6 +257,19 @@ fn of_closed(fields: Fields, reason: &ClosedReason) -> Fields {
 impl Describe for ClosedReason {
     fn describe(&self) -> Value {
         of_closed(Fields::default(), self).build()
+    }
+}
+
+impl Describe for ActionToApply {
+    fn describe(&self) -> Value {
+        Fields::default()
+            .member("from", self.from)
+            .count("number", self.number.into())
+            .count("tick", self.tick.0.into())
+            .count("entity", self.entity.to_bits().into())
+            .with("name", self.name.as_str())
+            .with("value", self.value.clone())
+            .build()
     }
 }
 

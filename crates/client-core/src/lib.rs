@@ -55,6 +55,6 @@ pub use paths::PathCommand;
 pub use players::{Player, Transport};
 pub use recording::Recording;
 pub use rollback::{RollbackConfig, RollbackKeyDiagnostics, RollbackLane, RollbackRequest};
-pub use room::RoomCore;
+pub use room::{ActionFailed, ActionToApply, RoomCore};
 pub use simulation::{OverlayDiagnostics, Past};
 pub use world::WorldAccess;

@@ -55,6 +55,7 @@
 //! | `channels: { "32": lane, … }` | channels of the game's own, 16 to 63 |
 //! | `schema: { components: [component], interest?: { component, field, radius, leave? } }` | |
 //! | `predict: [component name]` | |
+//! | `actions: [name]` | predicted actions, whose functions the page has; any brings lead along |
 //! | `own: component & { tolerance?: { field: { offBy?, turnedBy?, lateByMs?, jump? } } }` | type of this player's own state |
 //! | `smoothing: { fadeMs?, leap? }`, `renderDelay: { minMs?, maxMs? }` | |
 //!
@@ -135,7 +136,10 @@
 //! | `send(lane, stamp, len, now) → 0` | in: to, text kind, Value. lane: 0 as `protocol` says, 1 unreliable, 2 sequenced, 3 reliable, 4 ordered. stamp 1: all receivers see the same order |
 //! | `send_bytes(channel, stamp, len, now) → 0` | in: to, Value bytes |
 //! | `send_data(op: f64, reliably, len, now) → 0` | in a match; in: to, Value bytes |
-//! | `act(entity, len) → 0` | in: text name, Value |
+//! | `act(entity, len) → 0` | in: text name, Value. The host gets event `action` |
+//! | `act_predicted(entity, len, now) → 0, 1` | in a step; in: text name of option `actions`, Value. 1: apply it now: `action_request`, then `action_done`. 0: nothing to do, the step is a replay |
+//! | `action_request() → 0 none, 1 first time, 2 again` | out: map `{from, number, tick, entity, name, value}`: apply it, then `action_done`. Until 0 after each `tick` that gave 1, before the step's own code, and after `act_predicted`. One that is left is refused by the next `tick` |
+//! | `action_done(len, now) → 0, 1` | in: nothing if it was applied; else, after its writes were undone, text, the game's reason, or null if its value cannot be read. 1: this player's own, made in this step, is refused |
 //!
 //! to: `"host"`, `"others"`, `"all"`, `"primary"`, an Int member, a list of members, or map `{except: [members]}`.
 //!

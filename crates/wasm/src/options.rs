@@ -34,6 +34,9 @@ pub(crate) fn read(value: Value) -> Result<Options, Fault> {
         options.template = Some(schema::template(own)?);
     }
     options.predicted = record.texts("predict")?;
+    for name in record.texts("actions")? {
+        options.actions.define_outside(&name).map_err(|message| Fault::new("bad_options", &message))?;
+    }
     record.end()?;
     options.check().map_err(|message| Fault::new("bad_options", &message))?;
     Ok(options)

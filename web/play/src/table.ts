@@ -1,13 +1,13 @@
 /** A room that is open: its loop, what is drawn and told of it, and the bots of this page. */
 
 import { type Closed, join, type Room } from "parlor";
+import type { NetGraphElement } from "parlor/netgraph";
 import type { Controls } from "./controls.ts";
 import type { Painter } from "./draw.ts";
 import { Bot } from "./game/bot.ts";
 import type { Hud } from "./hud.ts";
 import { InviteDialog } from "../../shared/invite.ts";
 import { APP, Member, shownName } from "./member.ts";
-import { NetGraph } from "./netgraph.ts";
 import { byId } from "../../shared/page.ts";
 
 /** Most bots that one page adds. */
@@ -35,14 +35,14 @@ export class Table {
     this.#touch(controls, signal);
     this.#listen(signal);
     const member = new Member(room, () => controls.nextInput());
-    const net = new NetGraph();
+    const net = byId("net") as NetGraphElement;
+    net.room = room;
     const stop = room.run({
       tick: () => member.tick(),
       draw: ({ timeMs }) => {
         const scene = member.shown();
         painter.draw({ scene, me: room.me, host: room.host, timeMs });
         hud.update(room, scene, timeMs);
-        net.update(room, timeMs);
       },
     });
     // For the curious and for tests: the room in the browser's console.
@@ -51,6 +51,7 @@ export class Table {
       stop();
       invite.close();
       hud.clear();
+      net.room = undefined;
     });
   }
 

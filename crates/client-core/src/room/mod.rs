@@ -1,13 +1,16 @@
 //! The room as a game and a driver see it.
 //!
-//! Four files know several machines: this one has the room and what a game reads and writes, `connection` the
-//! driver's face and the ends of a room, `steps` what happens in a step and after a host's last one, and `reading` the
-//! effects of what arrives, host migration among them.
+//! Five files know several machines: this one has the room and what a game reads and writes, `connection` the
+//! driver's face and the ends of a room, `steps` what happens in a step and after a host's last one, `outside` the
+//! actions that the game applies itself, and `reading` the effects of what arrives, host migration among them.
 //! Everything else is a machine of its own, in a file or folder beside this one.
 
 mod connection;
+mod outside;
 mod reading;
 mod steps;
+
+pub use outside::{ActionFailed, ActionToApply};
 
 use crate::connection::Connection;
 use crate::error::{RoomError, not_host};

@@ -1,7 +1,7 @@
 //! Polls and steps: when one is due, what a game does, predicts and looks back at in one, and its commit.
 
 use super::{Joined, RoomCore};
-use crate::action::{Action, Scene};
+use crate::action::{Action, Making, Scene};
 use crate::error::{RoomError, not_host};
 use crate::event::{Event, StateUpdate};
 use crate::options::Options;
@@ -56,6 +56,7 @@ impl RoomCore {
     ///
     /// At most eight steps come in a row; the rest of a backlog is dropped and counted.
     pub fn tick(&mut self, now: Instant) -> bool {
+        self.give_up_actions(now);
         self.commit(now);
         self.repeat_actions();
         let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else {
@@ -73,9 +74,8 @@ impl RoomCore {
         if begun.is_none() {
             return false;
         }
-        for (member, decisions) in joined.scene(&self.options, now).run_step() {
-            self.tell_hub(&ToHub::DecideActions { member, decisions });
-        }
+        let decisions = joined.scene(&self.options, now).run_step();
+        self.tell_decisions(decisions);
         true
     }
 
@@ -337,8 +337,8 @@ impl RoomCore {
         self.open_as_player("act")?;
         self.open_with_host("act")?;
         let Some(joined) = &mut self.joined else { return Ok(()) };
-        let is_sent = joined.scene(&self.options, now).make(entity, action)?;
-        if is_sent { self.post_inputs() } else { Ok(()) }
+        let making = joined.scene(&self.options, now).make(entity, A::NAME, to_value(action)?)?;
+        if making == Making::Send { self.post_inputs() } else { Ok(()) }
     }
 
     /// The entities that predicted actions wrote in the current step so far, spawned and despawned ones included, in
@@ -350,7 +350,7 @@ impl RoomCore {
 
 impl Joined {
     /// The room as far as predicted actions concern it.
-    fn scene<'a>(&'a mut self, options: &'a Options, now: Instant) -> Scene<'a> {
+    pub(super) fn scene<'a>(&'a mut self, options: &'a Options, now: Instant) -> Scene<'a> {
         let Joined { shared, simulation, welcome, players, .. } = self;
         let (actions, rewind_max) = (&options.actions, options.rewind_max);
         Scene { actions, shared, simulation, welcome, players, rewind_max, now }

@@ -29,6 +29,10 @@ pub(crate) struct ActionLog {
     decisions: BTreeMap<MemberId, Vec<Decision>>,
     /// The entities that the actions of the running step wrote.
     written: BTreeSet<EntityId>,
+    /// Those of an earlier run of the step that are still to be applied again.
+    again: VecDeque<Applied>,
+    /// That which the game applies at the moment.
+    outside: Option<(Applied, Origin)>,
     /// Actions refused: of this member, or at the host by it.
     refused: u64,
 }
@@ -50,6 +54,17 @@ pub(crate) struct Applied {
     pub(crate) entity: EntityId,
     pub(crate) name: String,
     pub(crate) value: Value,
+}
+
+/// Where an action comes from that is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// This member made it in the running step.
+    Made,
+    /// From an earlier run of the step.
+    Again,
+    /// From another member, with the input of the step `row`: the host decides.
+    Asked { row: Tick },
 }
 
 impl ActionLog {
@@ -135,7 +150,7 @@ impl ActionLog {
     }
 
     /// What was applied in a step, to apply it again.
-    pub(crate) fn of_step(&self, tick: Tick) -> Vec<Applied> {
+    fn of_step(&self, tick: Tick) -> Vec<Applied> {
         self.applied.iter().filter(|applied| applied.tick == tick).cloned().collect()
     }
 
@@ -169,6 +184,8 @@ impl ActionLog {
     /// Forgets everything, because another process decides from here on. Returns the events of the refusals.
     pub(crate) fn abandon(&mut self) -> Vec<Event> {
         self.applied.clear();
+        self.again.clear();
+        self.outside = None;
         self.decisions.clear();
         self.refused += self.pending.len() as u64;
         let refused = self.pending.drain(..).map(|pending| {
@@ -244,9 +261,31 @@ impl Simulation {
         self.actions.applied(applied);
     }
 
-    /// What was applied in a step, to apply it again.
-    pub(crate) fn actions_of(&self, tick: Tick) -> Vec<Applied> {
-        self.actions.of_step(tick)
+    /// Takes up what was applied in the current step, to apply it again.
+    pub(crate) fn begin_again(&mut self) {
+        let step = self.step();
+        self.actions.again =
+            if step.is_replay { self.actions.of_step(step.tick).into() } else { VecDeque::new() };
+    }
+
+    /// The next action to apply again.
+    pub(crate) fn next_again(&mut self) -> Option<Applied> {
+        self.actions.again.pop_front()
+    }
+
+    /// Leaves an action to the game.
+    pub(crate) fn leave_outside(&mut self, applied: Applied, origin: Origin) {
+        self.actions.outside = Some((applied, origin));
+    }
+
+    /// The action that the game applies at the moment.
+    pub(crate) fn outside(&self) -> Option<&(Applied, Origin)> {
+        self.actions.outside.as_ref()
+    }
+
+    /// Takes the action that the game applied, or refused.
+    pub(crate) fn take_outside(&mut self) -> Option<(Applied, Origin)> {
+        self.actions.outside.take()
     }
 
     /// Takes a member's next action for the current step or an earlier one, at the host.

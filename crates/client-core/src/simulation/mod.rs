@@ -13,7 +13,7 @@ mod resimulation;
 mod rewind;
 mod ticker;
 
-pub(crate) use actions::{Applied, Asked};
+pub(crate) use actions::{Applied, Asked, Origin};
 pub use overlay::OverlayDiagnostics;
 pub(crate) use replay::Step;
 pub use rewind::Past;

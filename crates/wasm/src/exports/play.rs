@@ -3,7 +3,7 @@
 use crate::boundary::{Fault, Last, ask, entity, member, some_member, tell, whole};
 use crate::room::{micros, put, put_some};
 use bytes::Bytes;
-use parlor_client_core::Describe;
+use parlor_client_core::{ActionFailed, Describe, RoomError};
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{ChannelId, Lane, MemberId};
 use parlor_sync::value::Value;
@@ -197,6 +197,43 @@ exports! {
         tell(len, |room, given, _| {
             let (name, value): (String, Value) = given.parts()?;
             Ok(room.core.act(entity(bits), &name, &value)?)
+        })
+    }
+
+    /// Makes a predicted action.
+    fn act_predicted(bits: i32, len: i32, now: f64) -> i32 {
+        tell(len, |room, given, _| {
+            let (name, value): (String, Value) = given.parts()?;
+            let now = room.at(now)?;
+            Ok(room.write().act_outside(entity(bits), &name, value, now)?)
+        })
+    }
+
+    /// The predicted action that the game must apply.
+    fn action_request() -> i32 {
+        ask(|room, out| {
+            let Some(request) = room.core.action_to_apply() else { return Ok(0) };
+            put(out, [&request.describe()])?;
+            Ok(if request.is_first { 1 } else { 2 })
+        })
+    }
+
+    /// Ends the predicted action that the game applied, or refused.
+    fn action_done(len: i32, now: f64) -> i32 {
+        tell(len, |room, given, _| {
+            let Last(ending) = given.parts()?;
+            let result = match ending {
+                None => Ok(()),
+                Some(Value::Null) => Err(ActionFailed::Unreadable),
+                Some(Value::Text(reason)) => Err(ActionFailed::ByGame(reason)),
+                Some(_) => return Err(Fault::bad_call("an action ends with nothing, a text or null")),
+            };
+            let now = room.at(now)?;
+            match room.write().action_applied(result, now) {
+                Ok(()) => Ok(false),
+                Err(RoomError::Refused { .. }) => Ok(true),
+                Err(error) => Err(error.into()),
+            }
         })
     }
 

@@ -6,6 +6,7 @@ import type { Check, KeyChecks } from "../game/shape.js";
 import type { Seat } from "../page/seat.js";
 import { inviteLink, inviteUrl } from "../server/invite.js";
 import type { Data } from "../value/data.js";
+import type { Action } from "../world/action.js";
 import type { Core } from "../wasm/core.js";
 import type { Exports } from "../wasm/exports.js";
 import type { Component } from "../world/component.js";
@@ -38,6 +39,8 @@ export interface Parts {
   predicted: ReadonlySet<string>;
   /** The component of players' own states. */
   own: Component | undefined;
+  /** Actions that the game predicts, by name. */
+  predictedActions: ReadonlyMap<string, Action<unknown>>;
   /** Stops the listeners for the page. */
   unwatch: () => void;
 }
@@ -383,13 +386,19 @@ export class GatheringImpl {
   private step(): boolean {
     if (this.why !== undefined || this.core.isDead) return false;
     try {
-      if (this.core.call((it) => it.tick(this.now())) === 1) return true;
+      if (this.core.call((it) => it.tick(this.now())) === 1) {
+        this.stepBegan();
+        return true;
+      }
     } catch (thrown) {
       this.died(thrown);
     }
     this.driver.soon();
     return false;
   }
+
+  /** A step begins: before the game's own code. */
+  protected stepBegan(): void {}
 
   private nextEvent(): Event | undefined {
     if (this.why !== undefined) return undefined;

@@ -14,6 +14,7 @@ import type { Data } from "../value/data.js";
 import { Core } from "../wasm/core.js";
 import { compiledModule } from "../wasm/module.js";
 import { startTransport } from "../worker/source.js";
+import { type Action, isPredicted } from "../world/action.js";
 import { type Component, type Interest, type OwnDefinition, ownOf, schemaOf } from "../world/component.js";
 import { type AnyOptions, checkNames, coreOptions, type Intent, optionNames, silenceMs } from "./options.js";
 import type { Checks } from "./gathering.js";
@@ -28,7 +29,7 @@ export interface Defined {
   input?: Shape;
   /** Its messages, by kind. */
   messages?: Readonly<Record<string, Shape>>;
-  /** What players ask for on entities of their own, by name. */
+  /** What players ask for on entities of their own, by name; predicted, if it is made by `action`. */
   actions?: Readonly<Record<string, Shape>>;
   /** What its entities are made of, and which of them a member receives. */
   world?: { readonly components: readonly Component[]; readonly interest?: Interest };
@@ -99,6 +100,7 @@ async function open(
   options.account?.check(app, options.environment, address);
   const given = coreOptions(app, intent, options, token, worldOptions(defined));
   const predicted = new Set((defined.predict ?? []).map(({ name }) => name));
+  const predictedActions = new Map(predictedOf(defined));
   const checks = checksOf(defined);
   const { core, seat, transport } = await parts(seatOf, options);
   let room: RoomImpl | undefined;
@@ -136,11 +138,14 @@ async function open(
         if (options.whenPageHides === "leave") room?.leaveNow();
       },
     });
-    const { secret, whenHidden = isTouched() ? "hand-over" : "keep-playing" } = options;
+    const { secret, network, whenHidden = isTouched() ? "hand-over" : "keep-playing" } = options;
     const handsOver = whenHidden === "hand-over";
     const own = defined.own && ownOf(defined.own).component;
-    room = new RoomImpl({ core, driver, seat, checks, secret, silenceMs: silenceMs(options), handsOver, predicted, own, unwatch });
-    driver.begin(transport(driver.transportEvents));
+    room = new RoomImpl({
+      core, driver, seat, checks, secret, silenceMs: silenceMs(options), handsOver, predicted, predictedActions, own, unwatch,
+    });
+    const make = network === undefined ? transport : network.wrap(transport);
+    driver.begin(make(driver.transportEvents));
     const opened = room;
     await new Promise<void>((resolve, reject) => {
       const aborted = () => reject(abortReason(signal!));
@@ -243,8 +248,11 @@ function workerOf(options: OpenOptions): NonNullable<OpenOptions["worker"]> {
 }
 
 /** The world in the words of the core. */
-function worldOptions({ world, predict, own, smoothing }: Defined): Record<string, Data> {
+function worldOptions(defined: Defined): Record<string, Data> {
+  const { world, predict, own, smoothing } = defined;
+  const actions = predictedOf(defined).map(([name]) => name);
   return {
+    ...(actions.length === 0 ? {} : { actions }),
     ...(world === undefined ? {} : { schema: schemaOf(world.components, world.interest) }),
     ...(predict === undefined ? {} : { predict: predict.map(({ name }) => name) }),
     ...(own === undefined ? {} : { own: ownOf(own).given }),
@@ -252,9 +260,19 @@ function worldOptions({ world, predict, own, smoothing }: Defined): Record<strin
   };
 }
 
+/** The actions that a game predicts. */
+function predictedOf({ actions = {} }: Defined): [string, Action<unknown>][] {
+  return Object.entries(actions).filter((entry): entry is [string, Action<unknown>] => isPredicted(entry[1]));
+}
+
 function checksOf(defined: Defined): Checks {
   const messages = checksByName(defined.messages);
-  return { state: new KeyChecks(defined.state), input: checkOf(defined.input), messages, actions: checksByName(defined.actions) };
+  return { state: new KeyChecks(defined.state), input: checkOf(defined.input), messages, actions: checksByName(shapesOf(defined)) };
+}
+
+/** The shapes of actions, of those that bring a function along too. */
+function shapesOf({ actions = {} }: Defined): Record<string, Shape> {
+  return Object.fromEntries(Object.entries(actions).map(([name, shape]) => [name, isPredicted(shape) ? shape.value : shape]));
 }
 
 function checksByName(shapes: Readonly<Record<string, Shape>> = {}): Map<string, Check> {

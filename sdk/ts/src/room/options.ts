@@ -72,7 +72,7 @@ export function checkNames(given: object, known: readonly string[]): void {
 }
 
 /** For the page alone. */
-const PAGE = ["server", "token", "account", "via", "remember", "whenPageHides", "whenHidden", "preset", "signal", "WebSocket", "worker"];
+const PAGE = ["server", "token", "account", "via", "remember", "whenPageHides", "whenHidden", "preset", "signal", "WebSocket", "network", "worker"];
 const OPEN = [
   "name", "secret", "environment", "reconnect", "lead", "channels", "protocol", "renderDelay", "simulationDelay", "resimulate",
   "rewindMaxMs", "migrationGraceMs",

@@ -2,6 +2,7 @@
 
 import type { Data } from "../value/data.js";
 import type { Exports } from "../wasm/exports.js";
+import type { ActionRequest } from "../world/action.js";
 import { WorldImpl } from "../world/world.js";
 import { share } from "./inside.js";
 import { FLAG, GatheringImpl, type Parts } from "./gathering.js";
@@ -12,6 +13,10 @@ const ENTRIES = { written: 0, shown: 1, keys: 3 } as const;
 
 /** No member, in the words of the core. */
 const NOBODY = -2;
+/** What the core says of an action that is applied for the first time. */
+const FIRST_TIME = 1;
+/** Ends an action that was applied. */
+const NOTHING = new Uint8Array(0);
 
 /** The class behind `Room`. */
 export class RoomImpl extends GatheringImpl {
@@ -30,6 +35,8 @@ export class RoomImpl extends GatheringImpl {
       get me() {
         return room.me;
       },
+      predictsAction: (name: string) => parts.predictedActions.has(name),
+      applyActions: () => this.applyActions(),
       now: () => this.now(),
       assertOpen: () => this.assertOpen(),
       soon: () => this.soon(),
@@ -158,6 +165,42 @@ export class RoomImpl extends GatheringImpl {
   }
 
   // ── inside
+
+  protected override stepBegan(): void {
+    // What a step runs first are the actions of its players.
+    if (this.parts.predictedActions.size > 0) this.applyActions();
+  }
+
+  /** Applies the predicted actions that wait. Returns why one that this player made is refused. */
+  private applyActions(): string | undefined {
+    let refused: string | undefined;
+    for (;;) {
+      const kind = this.core.call((it) => it.action_request());
+      if (kind === 0) return refused;
+      const request = this.core.value() as unknown as ActionRequest;
+      const why = this.applied(request, kind === FIRST_TIME);
+      const length = why === undefined ? this.core.put(NOTHING) : this.core.putValues(why);
+      if (this.core.call((it) => it.action_done(length, this.now())) === 1) refused = why ?? undefined;
+      this.driver.soon();
+    }
+  }
+
+  /** Applies one, or undoes it. Returns why it is refused; null if its value cannot be read. */
+  private applied(request: ActionRequest, isFirst: boolean): string | null | undefined {
+    const { name, from } = request;
+    const check = from === this.me ? undefined : this.parts.checks.actions.get(name);
+    const value = this.accepted(check, request.value as Data, `an action ${JSON.stringify(name)}`, from);
+    if (value === undefined) return null;
+    const room = this;
+    const acting = {
+      world: this.world, isHost: this.isHost, me: this.me, predicted: this.parts.predicted,
+      get isDead() {
+        return room.core.isDead;
+      },
+      once: (effect: string, number: number) => this.once(effect, number),
+    };
+    return this.parts.predictedActions.get(name)?.run(acting, request, isFirst, value);
+  }
 
   private read(key: string, run: (exports: Exports, length: number) => number): never {
     if (this.core.isDead) return undefined as never;

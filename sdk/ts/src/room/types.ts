@@ -3,6 +3,7 @@
 
 import type { ErrorCode } from "../error.js";
 import type { Claim, GameTypes, Key, Kind, PrefixOf, Read, StateOf, StateUnder, Untyped, Write } from "../game/types.js";
+import type { Network } from "../impair.js";
 import type { ViaOption } from "../link/dial.js";
 import type { WebSocketConstructor } from "../link/websocket.js";
 import type { TicketStore } from "../page/seat.js";
@@ -88,6 +89,8 @@ export interface OpenOptions {
   signal?: AbortSignal;
   /** The constructor to use instead of the global one: in Node 20, that of the package `ws`. */
   WebSocket?: WebSocketConstructor;
+  /** For development: a network that is worse than the real one. `badNetwork` of `parlor/impair` makes one. */
+  network?: Network;
   /** Whether links and timers live in a worker; a factory for a page whose policy forbids Blob URLs. Default: true. */
   worker?: boolean | (() => WorkerLike);
 }

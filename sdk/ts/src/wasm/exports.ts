@@ -90,6 +90,10 @@ export interface Exports {
   columns(component: Num, which: Num, now: Num): Num;
   write_columns(component: Num, length: Num, now: Num): Num;
   act(entity: Num, length: Num): Num;
+  act_predicted(entity: Num, length: Num, now: Num): Num;
+  action_request(): Num;
+  action_done(length: Num, now: Num): Num;
+  changes(): Num;
   rewind(member: Num, component: Num, now: Num): Num;
   schema_hash(length: Num): Num;
 

@@ -50,6 +50,15 @@ export interface World<A extends Actions = { [name: string]: Data }> {
   zone(entity: Entity, zone: number): void;
   /** At the host: all entities that have a component, as a player saw them when it gave its input of this step. */
   rewind<C extends Component>(player: PlayerId, component: C): Past<C>;
-  /** Asks the host for an action on an entity of this player's own. */
-  act<K extends keyof A & string>(entity: Entity, name: K, value: A[K]): void;
+  /**
+   * Makes an action on an entity of this player's own. One that the game defines by `action` of `parlor/actions` is applied at once, in a
+   * step, and at the host in the same step; make it before the step writes anything else. Returns why it is refused
+   * here. Any other is asked of the host, whose event `action` has it.
+   */
+  act<K extends keyof A & string>(entity: Entity, name: K, value: A[K]): string | undefined;
+  /**
+   * The entities that changed since the last call, and which of these components of them did. A component that was removed
+   * counts too; entities that are gone do not. Empty at the host, which changes them itself.
+   */
+  changes<const C extends readonly Component[]>(...components: C): [Entity, C[number][]][];
 }

@@ -16,6 +16,10 @@ export interface WorldRoom {
   readonly me: PlayerId;
   /** Names of the components that this game predicts. */
   readonly predicted: ReadonlySet<string>;
+  /** Whether the game defines an action by a function. */
+  predictsAction(name: string): boolean;
+  /** Applies the actions that wait. Returns why this player's own is refused. */
+  applyActions(): string | undefined;
   now(): number;
   /** Throws if the room is over. */
   assertOpen(): void;
@@ -134,9 +138,29 @@ export class WorldImpl implements World {
     return { backMs: view.getFloat64(0, true) / 1_000, isCut: view.getFloat64(8, true) !== 0, columns };
   }
 
-  act(entity: Entity, name: string, value: Data): void {
+  act(entity: Entity, name: string, value: Data): string | undefined {
     const length = this.room.core.putValues(name, value);
-    this.change((it) => it.act(entity, length));
+    if (!this.room.predictsAction(name)) {
+      this.change((it) => it.act(entity, length));
+      return undefined;
+    }
+    const isToApply = this.change((it) => it.act_predicted(entity, length, this.room.now())) === 1;
+    return isToApply ? this.room.applyActions() : undefined;
+  }
+
+  changes<const C extends readonly Component[]>(...components: C): [Entity, C[number][]][] {
+    if (this.room.core.isDead) return [];
+    const numbered = components.map((component) => [component, this.number(component)] as const);
+    this.room.core.call((it) => it.changes());
+    const bytes = this.room.core.bytes();
+    const view = new DataView(bytes.buffer);
+    const changes: [Entity, C[number][]][] = [];
+    for (let at = 0; at < bytes.length; at += 12) {
+      const bit = (number: number) => (view.getUint32(at + 4 + 4 * (number >> 5), true) >>> (number & 31)) & 1;
+      const changed = numbered.filter(([, number]) => bit(number) === 1).map(([component]) => component);
+      if (changed.length > 0) changes.push([view.getUint32(at, true) as Entity, changed]);
+    }
+    return changes;
   }
 
   private read(component: Component, options?: { shown?: boolean }): AnyColumns {
