@@ -37,7 +37,7 @@ const BESIDE = ["rollback", "own", "recording", "online"];
 /** Aims in bytes of gzip. What is larger fails the build; the step that builds the wasm has its limit. */
 const AIMS = {
   "index.js without its wasm": 30_000,
-  "worker.js": 6_000,
+  "worker.js": 6_200,
   "rollback.js beside index.js": 2_000,
   "own.js beside index.js": 1_000,
   "recording.js beside index.js": 1_000,
