@@ -40,7 +40,7 @@ const BESIDE = ["actions", "rollback", "own", "recording", "online"];
 /** Aims in bytes of gzip. What is larger fails the build; the step that builds the wasm has its limit. */
 const AIMS = {
   "index.js without its wasm": 30_000,
-  "worker.js": 6_000,
+  "worker.js": 6_200,
   "actions.js beside index.js": 1_000,
   "rollback.js beside index.js": 2_000,
   "own.js beside index.js": 1_000,

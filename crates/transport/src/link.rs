@@ -8,6 +8,7 @@ use crate::memory::MemorySource;
 use crate::outbox::{LinkStats, Outbox, SendError, check_size};
 use crate::quic::congestion::bytes_per_second;
 use crate::quic::link::QuicSource;
+use crate::quic::session::Prefix;
 use crate::websocket::link::WebSocketSource;
 use core::future::poll_fn;
 use core::net::SocketAddr;
@@ -84,7 +85,11 @@ pub struct LinkSender {
 /// The sender's view of the underlying connection.
 #[derive(Debug)]
 pub(crate) enum Wire {
-    Quic(quinn::Connection),
+    /// Within a WebTransport session, if there is a prefix.
+    Quic {
+        connection: quinn::Connection,
+        prefix: Option<Prefix>,
+    },
     WebSocket,
     Memory { peer: Arc<Outbox> },
 }
@@ -97,8 +102,8 @@ impl LinkSender {
     pub fn send(&self, packet: Packet) -> Result<(), SendError> {
         let bytes = check_size(&packet)?;
         match (&self.wire, packet.carrier) {
-            (Wire::Quic(connection), Carrier::Datagram) => {
-                crate::quic::link::send_datagram(connection, &self.outbox, packet)?;
+            (Wire::Quic { connection, prefix }, Carrier::Datagram) => {
+                crate::quic::link::send_datagram(connection, prefix.as_ref(), &self.outbox, packet)?;
             }
             (Wire::WebSocket | Wire::Memory { .. }, Carrier::Datagram) => {
                 return Err(SendError::NoDatagrams(self.kind()));
@@ -140,7 +145,7 @@ impl LinkSender {
     pub async fn closed(&self) {
         match self.wire {
             Wire::Memory { .. } => self.outbox.ended().await,
-            Wire::Quic(_) | Wire::WebSocket => self.outbox.finished().await,
+            Wire::Quic { .. } | Wire::WebSocket => self.outbox.finished().await,
         }
     }
 
@@ -152,7 +157,8 @@ impl LinkSender {
     /// The transport.
     pub fn kind(&self) -> LinkKind {
         match self.wire {
-            Wire::Quic(_) => LinkKind::Quic,
+            Wire::Quic { prefix: None, .. } => LinkKind::Quic,
+            Wire::Quic { prefix: Some(_), .. } => LinkKind::WebTransport,
             Wire::WebSocket => LinkKind::WebSocket,
             Wire::Memory { .. } => LinkKind::Memory,
         }
@@ -161,7 +167,7 @@ impl LinkSender {
     /// The peer's current address; it may change with QUIC. A memory link returns 127.0.0.1 with port 0.
     pub fn remote(&self) -> SocketAddr {
         match &self.wire {
-            Wire::Quic(connection) => connection.remote_address(),
+            Wire::Quic { connection, .. } => connection.remote_address(),
             Wire::WebSocket | Wire::Memory { .. } => self.remote,
         }
     }
@@ -169,7 +175,7 @@ impl LinkSender {
     /// The library's estimate of the round trip. Only QUIC has one.
     pub fn rtt(&self) -> Option<Duration> {
         match &self.wire {
-            Wire::Quic(connection) => Some(connection.rtt()),
+            Wire::Quic { connection, .. } => Some(connection.rtt()),
             Wire::WebSocket | Wire::Memory { .. } => None,
         }
     }
@@ -179,7 +185,7 @@ impl LinkSender {
     /// upper bound.
     pub fn bytes_per_second(&self) -> Option<u64> {
         match &self.wire {
-            Wire::Quic(connection) => bytes_per_second(&*connection.congestion_state()),
+            Wire::Quic { connection, .. } => bytes_per_second(&*connection.congestion_state()),
             Wire::WebSocket => self.outbox.carries(),
             Wire::Memory { .. } => None,
         }
@@ -192,7 +198,7 @@ impl LinkSender {
 
     /// The queue that a carrier uses: only QUIC has more than one.
     fn lane(&self, carrier: Carrier) -> Carrier {
-        if matches!(self.wire, Wire::Quic(_)) { carrier } else { Carrier::Stream }
+        if matches!(self.wire, Wire::Quic { .. }) { carrier } else { Carrier::Stream }
     }
 }
 

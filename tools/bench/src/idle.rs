@@ -66,7 +66,7 @@ async fn row(cores: Cores, transport: Transport, rooms: u32, settle: Duration) -
     let connections_max = usize::try_from(before_count + count + OTHER_CONNECTIONS)?;
     let settings = Settings { connections_max: Some(connections_max), ..Settings::default() };
     let server = Server::start(cores, &settings)?;
-    let target = Target::server(&server, transport)?;
+    let target = Target::server(&server, transport).await?;
     let crowd = Crowd::new()?;
     fill(&crowd, &target.way, target.manner, ROOMS_BEFORE, MEMBERS).await?;
     sleep(SETTLE_BEFORE).await;

@@ -107,7 +107,7 @@ async fn cold(
     tell(&format!("joins over {transport}, {}", admission.as_str()));
     let settings = Settings { admission_key: Some(&issuer.public), has_store: true, ..Settings::default() };
     let server = Server::start(cores, &settings)?;
-    let way = Target::server(&server, transport)?.way;
+    let way = Target::server(&server, transport).await?.way;
     row((way, server.addr()), (transport, admission), issuer, args, || Spent::so_far(server.pid())).await
 }
 

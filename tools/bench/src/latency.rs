@@ -43,7 +43,7 @@ const OURS: &str = "parlor";
 pub(crate) async fn run(cores: Cores, args: &LatencyArgs) -> anyhow::Result<()> {
     let server = Server::start(cores, &Settings::default())?;
     let plain = PlainRelay::start(cores)?;
-    let mut relays = vec![(OURS, Target::server(&server, Transport::Quic)?)];
+    let mut relays = vec![(OURS, Target::server(&server, Transport::Quic).await?)];
     relays.extend(plain.as_ref().map(|plain| (peers::PLAIN, plain.target())));
     let plan = |rooms, span| Plan { rooms, pace: Pace::Drifting, seed: args.common.seed, span };
     let rooms = match args.rooms {

@@ -85,6 +85,8 @@ impl Way {
             inside.connect(&address).await
         } else if self.transport == Transport::Quic {
             self.dialer.connect(self.addr, "localhost", &self.trust, PATIENCE).await
+        } else if self.transport == Transport::WebTransport {
+            self.dialer.connect_webtransport(self.addr, "localhost", &self.trust, PATIENCE).await
         } else {
             let secure = self.transport == Transport::Wss;
             let target =
@@ -231,8 +233,12 @@ impl Target {
     ///
     /// # Errors
     /// The server has not said how it is trusted.
-    pub(crate) fn server(server: &Server, transport: Transport) -> anyhow::Result<Self> {
-        let way = Way::new(transport, server.addr(), server.fingerprint()?);
+    pub(crate) async fn server(server: &Server, transport: Transport) -> anyhow::Result<Self> {
+        let fingerprint = match transport {
+            Transport::WebTransport => server.web_fingerprint().await?,
+            _ => server.fingerprint()?,
+        };
+        let way = Way::new(transport, server.addr(), fingerprint);
         Ok(Target { way, manner: Manner::ByCode, pid: server.pid() })
     }
 }

@@ -56,7 +56,7 @@ pub(crate) async fn run(cores: Cores, args: &RelayArgs) -> anyhow::Result<()> {
 async fn row(cores: Cores, transport: Transport, quantum_ms: u16, plan: &Plan) -> anyhow::Result<Row> {
     tell(&format!("{transport}, quantum {quantum_ms} ms, {} rooms", plan.rooms));
     let server = Server::start(cores, &Settings { flush_quantum_ms: quantum_ms, ..Settings::default() })?;
-    let target = Target::server(&server, transport)?;
+    let target = Target::server(&server, transport).await?;
     let (measured, [before, after]) = load::measure(&target, plan, async || server.stats().await).await?;
     let waits = after.flush_waits.saturating_sub(before.flush_waits);
     let wait_us = after.flush_wait_us.saturating_sub(before.flush_wait_us);

@@ -2,6 +2,7 @@
 
 use super::machine::Cores;
 use anyhow::{Context, bail};
+use data_encoding::BASE64URL_NOPAD;
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::{Registry, ServerAddress};
 use serde::Deserialize;
@@ -104,6 +105,15 @@ impl Server {
     /// It did not say.
     pub(crate) fn fingerprint(&self) -> anyhow::Result<Fingerprint> {
         self.address.fingerprint.context("parlor serve does not say its fingerprint")
+    }
+
+    /// By what browsers know it.
+    ///
+    /// # Errors
+    /// It does not answer, or has no certificate of its own for browsers.
+    pub(crate) async fn web_fingerprint(&self) -> anyhow::Result<Fingerprint> {
+        let answer = timeout(PATIENCE, get(self.addr(), "/web.json"));
+        parse_web(&answer.await.context("the server does not answer GET /web.json")??)
     }
 
     /// Its process.
@@ -235,6 +245,16 @@ fn parse_stats(answer: &str) -> anyhow::Result<Stats> {
     serde_json::from_str(body).context("the answer to GET /stats lacks what a bench needs")
 }
 
+/// The hash of the certificate in use.
+fn parse_web(answer: &str) -> anyhow::Result<Fingerprint> {
+    let lacks = "the answer to GET /web.json has no hash of a certificate";
+    let (_, body) = answer.split_once("\r\n\r\n").context(lacks)?;
+    let said: serde_json::Value = serde_json::from_str(body).context(lacks)?;
+    let hash = said["webtransport"]["hashes"][0].as_str().context(lacks)?;
+    let bytes = BASE64URL_NOPAD.decode(hash.as_bytes()).context(lacks)?;
+    Ok(Fingerprint(bytes.try_into().ok().context(lacks)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,6 +269,17 @@ mod tests {
             parse_stats("HTTP/1.1 404 Not Found\r\n\r\nThere is nothing here.").expect_err("no stats");
         assert!(error.to_string().contains("404"), "{error}");
         assert!(parse_stats("HTTP/1.1 200 OK\r\n\r\n{\"rooms\":1}").is_err());
+    }
+
+    #[test]
+    fn the_hash_of_the_certificate_in_use_comes_first() {
+        let (hash, next) = ("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8", "A".repeat(43));
+        let body = format!(r#"{{"webtransport":{{"port":1,"hashes":["{hash}","{next}"]}}}}"#);
+        let fingerprint = parse_web(&format!("HTTP/1.1 200 OK\r\n\r\n{body}")).expect("it is complete");
+        assert_eq!(fingerprint.0.map(usize::from), std::array::from_fn(|at| at));
+        let none = r#"{"webtransport":{"port":1,"hashes":[]}}"#;
+        assert!(parse_web(&format!("HTTP/1.1 200 OK\r\n\r\n{none}")).is_err());
+        assert!(parse_web("HTTP/1.1 404 Not Found\r\n\r\nThere is nothing here.").is_err());
     }
 
     #[test]

@@ -29,13 +29,14 @@ fn figure(row: &Value, name: &str) -> f64 {
 
 #[test]
 fn the_figures_of_a_relay_add_up() {
-    let report = report(&["relay", "--seconds", "0.5", "--rooms", "1", "--quantum", "0,20"]);
+    let report = report(&["relay", "--seconds", "0.5", "--rooms", "1", "--quantum", "0,20", "--via", "all"]);
     assert_eq!((report["bench"].as_str(), count(&report, "members_per_room")), (Some("relay"), 8));
     assert_eq!(report["build"], if cfg!(debug_assertions) { "debug" } else { "release" });
     let rows = report["rows"].as_array().expect("a list");
     let told: Vec<_> =
         rows.iter().map(|row| (row["transport"].as_str(), count(row, "flush_quantum_ms"))).collect();
-    assert_eq!(told, [(Some("quic"), 0), (Some("quic"), 20), (Some("wss"), 0), (Some("wss"), 20)]);
+    let expected = ["quic", "webtransport", "wss"].map(|transport| [(Some(transport), 0), (Some(transport), 20)]);
+    assert_eq!(told, expected.concat());
     for row in rows {
         let (sent, delivered) = (count(row, "messages_sent"), count(row, "messages_delivered"));
         assert!(sent > 0, "{row}");

@@ -1,6 +1,8 @@
 //! The client side: one socket per address family, shared by all its connections.
 
-use super::link::establish;
+use super::link::{establish, establish_session};
+use super::session::{NoSession, Session};
+use super::webtransport::ALPN_HTTP3;
 use super::{ALPN_PARLOR, bind_udp, transport_config};
 use crate::closed::{CloseCode, peer_reason};
 use crate::connect::ConnectError;
@@ -71,6 +73,36 @@ impl Dialer {
         let connection = self.dial(addr, server_name, trust, ALPN_PARLOR, deadline).await?;
         establish(connection)
             .map_err(|violation| ConnectError::NotParlor { addr, detail: violation.to_string() })
+    }
+
+    /// Connects over WebTransport, as a browser does, to the certificate that browsers are shown. For measuring
+    /// what a page costs a server, and for tests: [`connect`](Self::connect) takes fewer round trips.
+    ///
+    /// # Errors
+    /// As of [`connect`](Self::connect); a server that refuses the session is
+    /// [`NotParlor`](ConnectError::NotParlor).
+    #[doc(hidden)]
+    pub async fn connect_webtransport(
+        &self,
+        addr: SocketAddr,
+        server_name: &str,
+        trust: &Trust,
+        deadline: Duration,
+    ) -> Result<Link, ConnectError> {
+        let connecting = async {
+            let connection = self.dial(addr, server_name, trust, ALPN_HTTP3, deadline).await?;
+            let not_parlor = |detail| ConnectError::NotParlor { addr, detail };
+            let authority = format!("{server_name}:{}", addr.port());
+            let session =
+                Session::ask(&connection, &authority).await.map_err(|no_session| match no_session {
+                    NoSession::Lost(error) => failed(addr, deadline, error, &Refusal::default()),
+                    NoSession::Refused(detail) => not_parlor(detail),
+                })?;
+            establish_session(connection, session).map_err(|violation| not_parlor(violation.to_string()))
+        };
+        timeout(deadline, connecting)
+            .await
+            .unwrap_or(Err(ConnectError::TimedOut { addr, waited: deadline }))
     }
 
     /// Connects without making a link, for a client of another protocol on the server's port.

@@ -14,6 +14,7 @@ mod handshake;
 pub(crate) mod link;
 mod receive;
 mod send;
+pub(crate) mod session;
 pub mod webtransport;
 
 pub use dialer::{CONNECT_DEADLINE, Dialer};
@@ -23,7 +24,9 @@ pub use handshake::{HandshakeError, HandshakeLimits, ListenError, ListenerStats}
 #[doc(hidden)]
 pub use handshake::server_config;
 #[doc(hidden)]
-pub use link::establish;
+pub use link::{establish, establish_session};
+#[doc(hidden)]
+pub use session::Session;
 
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -3,6 +3,8 @@
 
 use super::closed::{close_for, lost};
 use super::framing::{self, Records, StreamType};
+use super::session::Prefix;
+use super::webtransport::{self, STREAM_CONTROL, unframed};
 use crate::closed::{LinkClosed, Violation};
 use crate::outbox::Outbox;
 use bytes::{Bytes, BytesMut};
@@ -20,6 +22,11 @@ const READ_BYTES: usize = 4 * 1024;
 pub(crate) struct QuicSource {
     connection: Connection,
     outbox: Arc<Outbox>,
+    /// How streams and datagrams of a WebTransport session begin.
+    session: Option<Prefix>,
+    /// The other end's control stream in HTTP/3. Nothing on it concerns a session: its SETTINGS are those of
+    /// [`webtransport::greeting`]. What it sends beyond one window waits.
+    control: Option<RecvStream>,
     datagrams: BoxStream<'static, Result<Bytes, ConnectionError>>,
     streams: BoxStream<'static, Result<RecvStream, ConnectionError>>,
     /// Streams of unknown type, and incomplete isolated packets.
@@ -34,6 +41,8 @@ pub(crate) struct QuicSource {
 enum Begun {
     Records(RecvStream),
     Isolated(Bytes),
+    /// HTTP/3's.
+    Control(RecvStream),
 }
 
 /// Why a stream has no more data.
@@ -63,7 +72,7 @@ impl From<ReadError> for Fault {
 }
 
 impl QuicSource {
-    pub(super) fn new(connection: Connection, outbox: Arc<Outbox>) -> Self {
+    pub(super) fn new(connection: Connection, outbox: Arc<Outbox>, session: Option<Prefix>) -> Self {
         // Never ends: after the connection it repeats the connection's error.
         let datagrams = unfold(connection.clone(), |connection| async move {
             let datagram = connection.read_datagram().await;
@@ -76,6 +85,8 @@ impl QuicSource {
         QuicSource {
             connection,
             outbox,
+            session,
+            control: None,
             datagrams: datagrams.boxed(),
             streams: streams.boxed(),
             begun: FuturesUnordered::new(),
@@ -116,16 +127,24 @@ impl QuicSource {
         // The datagrams report the error too.
         while let Poll::Ready(Some(Ok(stream))) = self.streams.poll_next_unpin(cx) {
             let unfinished = Unfinished { all: Arc::clone(&self.unfinished_bytes), bytes: 0 };
-            self.begun.push(begin(stream, unfinished).boxed());
+            let prefix = self.session.as_ref().map(|session| session.stream.clone());
+            self.begun.push(begin(stream, prefix.unwrap_or_default(), unfinished).boxed());
         }
     }
 
     fn poll_datagram(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, Fault>> {
         match self.datagrams.poll_next_unpin(cx) {
-            Poll::Ready(Some(Ok(bytes))) => Poll::Ready(framing::datagram(bytes).map_err(Fault::from)),
+            Poll::Ready(Some(Ok(bytes))) => Poll::Ready(self.datagram(bytes).map_err(Fault::from)),
             Poll::Ready(Some(Err(error))) => Poll::Ready(Err(Fault::Lost(error))),
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
+    }
+
+    fn datagram(&self, mut bytes: Bytes) -> Result<Packet, Violation> {
+        if let Some(session) = &self.session {
+            bytes = unframed(bytes, session.quarter)?;
+        }
+        framing::datagram(bytes)
     }
 
     fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, Fault>> {
@@ -134,6 +153,10 @@ impl QuicSource {
                 Ok(Begun::Isolated(bytes)) => {
                     return Poll::Ready(Ok(Packet { carrier: Carrier::Isolated, bytes }));
                 }
+                Ok(Begun::Control(_)) if self.control.is_some() => {
+                    return Poll::Ready(Err(Violation::from(webtransport::Fault::SecondStream).into()));
+                }
+                Ok(Begun::Control(stream)) => self.control = Some(stream),
                 Ok(Begun::Records(_)) if self.had_records => {
                     return Poll::Ready(Err(Violation::SecondRecordStream.into()));
                 }
@@ -165,8 +188,22 @@ impl QuicSource {
     }
 }
 
-/// Reads a stream's type and, for an isolated packet, all of it.
-async fn begin(mut stream: RecvStream, mut unfinished: Unfinished) -> Result<Begun, Fault> {
+/// Reads a stream's type, after the session's `prefix`, and, for an isolated packet, all of it.
+async fn begin(
+    mut stream: RecvStream,
+    prefix: Bytes,
+    mut unfinished: Unfinished,
+) -> Result<Begun, Fault> {
+    for (at, expected) in prefix.iter().enumerate() {
+        let Some(next) = stream.read_chunk(1, true).await? else { return Err(Violation::EmptyStream.into()) };
+        match next.bytes[0] {
+            first if at == 0 && u64::from(first) == STREAM_CONTROL => return Ok(Begun::Control(stream)),
+            byte if byte != *expected => {
+                return Err(Violation::from(webtransport::Fault::OtherSession).into());
+            }
+            _ => {}
+        }
+    }
     let Some(first) = stream.read_chunk(1, true).await? else { return Err(Violation::EmptyStream.into()) };
     match StreamType::of(first.bytes[0])? {
         StreamType::Records => Ok(Begun::Records(stream)),

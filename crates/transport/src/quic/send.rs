@@ -6,11 +6,14 @@
 
 use super::closed::{close_for, datagram_error, lost};
 use super::framing::record_head;
+use super::session::Session;
+use super::webtransport;
 use super::{ISOLATED_IN_FLIGHT_BYTES_MAX, SEND_WINDOW_BYTES, STREAM_TYPE_ISOLATED, STREAMS_MAX};
 use crate::closed::{LinkClosed, Violation};
 use crate::outbox::Outbox;
 use crate::rate::FLOOR_INTERVAL;
 use bytes::Bytes;
+use core::future::pending;
 use core::pin::pin;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use parlor_proto::{Carrier, limits};
@@ -18,15 +21,25 @@ use quinn::{Connection, ConnectionError, SendDatagramError, SendStream, StoppedE
 use std::sync::Arc;
 use tokio::time::{sleep, timeout};
 
-/// Writes until the link is over, then closes the connection.
-pub(super) async fn run(connection: Connection, outbox: Arc<Outbox>) {
+/// Writes until the link is over, then closes the session, if there is one, and the connection.
+pub(super) async fn run(connection: Connection, outbox: Arc<Outbox>, mut session: Option<Box<Session>>) {
+    let (stream, datagram) = match session.as_ref().map(|session| session.prefix()) {
+        Some(prefix) => (prefix.stream, prefix.datagram),
+        None => (Bytes::new(), Bytes::new()),
+    };
     let mut writing = pin!(async {
         tokio::try_join!(
-            write_records(&connection, &outbox),
-            write_isolated(&connection, &outbox),
-            write_datagrams(&connection, &outbox)
+            write_records(&connection, &outbox, &stream),
+            write_isolated(&connection, &outbox, &stream),
+            write_datagrams(&connection, &outbox, &datagram)
         )
     });
+    let session_over = async {
+        match &mut session {
+            Some(session) => session.over().await,
+            None => pending().await,
+        }
+    };
     let linger_over = async {
         outbox.closing().await;
         Box::pin(sleep(limits::CLOSE_LINGER)).await;
@@ -34,6 +47,7 @@ pub(super) async fn run(connection: Connection, outbox: Arc<Outbox>) {
     let fault = tokio::select! {
         error = connection.closed() => Some(Fault::Lost(lost(error))),
         written = &mut writing => written.err(),
+        end = session_over => Some(Fault::Lost(end)),
         () = linger_over => None,
     };
     match fault {
@@ -52,8 +66,13 @@ pub(super) async fn run(connection: Connection, outbox: Arc<Outbox>) {
     }
     // Before `writing` is dropped, so that a partly written record is not taken for a complete stream.
     // Closing a closed connection has no effect.
-    if let Some(farewell) = outbox.farewell() {
-        connection.close(farewell.code.to_quic(), farewell.reason.as_bytes());
+    match (outbox.farewell(), session) {
+        (Some(farewell), Some(mut session)) => session.close(&connection, &farewell).await,
+        (Some(farewell), None) => {
+            connection.close(farewell.code.to_quic(), farewell.reason.as_bytes());
+        }
+        (None, Some(_)) => Session::end(&connection),
+        (None, None) => {}
     }
     outbox.finish();
 }
@@ -82,14 +101,23 @@ impl From<ConnectionError> for Fault {
     }
 }
 
+/// Opens a stream, with what it begins with in a session.
+async fn open(connection: &Connection, prefix: &Bytes) -> Result<SendStream, Fault> {
+    let mut stream = connection.open_uni().await?;
+    if !prefix.is_empty() {
+        stream.write_chunk(prefix.clone()).await?;
+    }
+    Ok(stream)
+}
+
 /// Writes the one record stream, opened with the first record.
-async fn write_records(connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
+async fn write_records(connection: &Connection, outbox: &Outbox, prefix: &Bytes) -> Result<(), Fault> {
     let mut opened: Option<SendStream> = None;
     while let Some(packet) = outbox.pop(Carrier::Stream).await {
         let head = record_head(packet.len(), opened.is_none());
         let stream = match &mut opened {
             Some(stream) => stream,
-            None => opened.insert(connection.open_uni().await?),
+            None => opened.insert(open(connection, prefix).await?),
         };
         stream.write_all_chunks(&mut [head, packet]).await?;
     }
@@ -100,15 +128,20 @@ async fn write_records(connection: &Connection, outbox: &Outbox) -> Result<(), F
 }
 
 /// Writes each isolated packet on a stream of its own.
-async fn write_isolated(connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
+async fn write_isolated(connection: &Connection, outbox: &Outbox, prefix: &Bytes) -> Result<(), Fault> {
     match outbox.pop(Carrier::Isolated).await {
-        Some(first) => Box::pin(write_isolated_from(first, connection, outbox)).await,
+        Some(first) => Box::pin(write_isolated_from(first, connection, outbox, prefix)).await,
         None => Ok(()),
     }
 }
 
 /// The number of packets and bytes in flight is bounded, so that a receiver can bound its unfinished ones.
-async fn write_isolated_from(first: Bytes, connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
+async fn write_isolated_from(
+    first: Bytes,
+    connection: &Connection,
+    outbox: &Outbox,
+    prefix: &Bytes,
+) -> Result<(), Fault> {
     let mut under_way = FuturesUnordered::new();
     let mut bytes_under_way = 0;
     let mut next = Some(first);
@@ -120,7 +153,7 @@ async fn write_isolated_from(first: Bytes, connection: &Connection, outbox: &Out
             let Some(delivered) = under_way.next().await else { break };
             bytes_under_way -= delivered?;
         }
-        let mut stream = connection.open_uni().await?;
+        let mut stream = open(connection, prefix).await?;
         stream.write_all_chunks(&mut [Bytes::from_static(&[STREAM_TYPE_ISOLATED]), packet]).await?;
         bytes_under_way += bytes;
         let delivered = finish(stream);
@@ -134,8 +167,11 @@ async fn write_isolated_from(first: Bytes, connection: &Connection, outbox: &Out
 }
 
 /// Writes datagrams that found no room in the library's buffer.
-async fn write_datagrams(connection: &Connection, outbox: &Outbox) -> Result<(), Fault> {
-    while let Some(packet) = outbox.pop(Carrier::Datagram).await {
+async fn write_datagrams(connection: &Connection, outbox: &Outbox, prefix: &Bytes) -> Result<(), Fault> {
+    while let Some(mut packet) = outbox.pop(Carrier::Datagram).await {
+        if !prefix.is_empty() {
+            packet = webtransport::framed(prefix, &packet);
+        }
         let sent = Box::pin(write_datagram(connection, packet)).await;
         sent.map_err(|error| Fault::Lost(datagram_error(error)))?;
     }

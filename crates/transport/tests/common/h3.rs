@@ -3,19 +3,16 @@
 use super::host::Host;
 use super::raw;
 use parlor_transport::quic::engine::Id;
-use parlor_transport::quic::webtransport::ALPN_HTTP3;
+use parlor_transport::quic::webtransport::{ALPN_HTTP3, CONTROL, answer, request as asking};
 use quinn::{Connection, RecvStream, SendStream, TransportConfig};
 
-/// A control stream that begins with SETTINGS without a setting.
-pub(crate) const CONTROL: &[u8] = &[0, 4, 0];
 /// The beginning of a stream of the session with the id 0.
 pub(crate) const STREAM: &[u8] = &[0x40, 0x54, 0];
-/// The frame that asks for a session: static entries, and literals without Huffman's code.
-pub(crate) const CONNECT: &[u8] =
-    b"\x01\x2c\x00\x00\x50\x09localhost\x51\x03/wt\x27\x02:protocol\x0cwebtransport\xcf\xd7";
-/// The beginning of the answer: HEADERS with `:status 200`.
-const ADMITTED: &[u8] = b"\x01\x2e\x00\x00\x5f\x09\x03200";
-const ANSWER_BYTES: usize = 48;
+
+/// The frame that asks for a session.
+pub(crate) fn request_frame() -> Vec<u8> {
+    asking("localhost", None)
+}
 
 /// A session, and what must live as long.
 pub(crate) struct Session {
@@ -43,7 +40,7 @@ pub(crate) async fn stream(connection: &Connection, bytes: &[u8]) -> SendStream 
 pub(crate) async fn ask(connection: &Connection) -> (SendStream, SendStream, RecvStream) {
     let control = stream(connection, CONTROL).await;
     let (mut request, answers) = connection.open_bi().await.expect("there is credit");
-    request.write_all(CONNECT).await.expect("it is open");
+    request.write_all(&request_frame()).await.expect("it is open");
     (control, request, answers)
 }
 
@@ -52,9 +49,10 @@ pub(crate) async fn session(host: &mut Host) -> (Session, Id) {
     let connection = connect(host, TransportConfig::default()).await;
     let asking = async {
         let (control, request, mut answers) = ask(&connection).await;
-        let mut answer = [0; ANSWER_BYTES];
-        answers.read_exact(&mut answer).await.expect("it is answered");
-        assert!(answer.starts_with(ADMITTED), "{answer:?}");
+        let admitted = answer(200);
+        let mut came = vec![0; admitted.len()];
+        answers.read_exact(&mut came).await.expect("it is answered");
+        assert_eq!(came, admitted);
         (control, request, answers)
     };
     let (control, request, answers) = host.serve_while(asking).await;

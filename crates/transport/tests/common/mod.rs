@@ -14,7 +14,8 @@ use core::time::Duration;
 use hub::Hub;
 use parlor_proto::{Carrier, LinkKind, Packet};
 use parlor_transport::impaired::Conditions;
-use parlor_transport::quic::{Dialer, establish, server_config};
+use parlor_transport::quic::webtransport::{answer, greeting, request};
+use parlor_transport::quic::{Dialer, Session, establish, establish_session, server_config};
 use parlor_transport::tls::{Sniffed, sniff};
 use parlor_transport::websocket::{self, Target};
 use parlor_transport::{Identity, Link, ServerTls, Trust, Violation, memory};
@@ -50,6 +51,7 @@ pub(crate) struct Ends {
 pub(crate) enum Made {
     Memory,
     Quic,
+    WebTransport,
     Ws,
     Wss,
     /// QUIC between two players; the client is the one that dials.
@@ -57,12 +59,14 @@ pub(crate) enum Made {
 }
 
 impl Made {
-    pub(crate) const ALL: [Made; 4] = [Made::Memory, Made::Quic, Made::Ws, Made::Wss];
+    pub(crate) const ALL: [Made; 5] =
+        [Made::Memory, Made::Quic, Made::WebTransport, Made::Ws, Made::Wss];
 
     pub(crate) fn kind(self) -> LinkKind {
         match self {
             Made::Memory => LinkKind::Memory,
             Made::Quic | Made::Direct => LinkKind::Quic,
+            Made::WebTransport => LinkKind::WebTransport,
             Made::Ws | Made::Wss => LinkKind::WebSocket,
         }
     }
@@ -87,6 +91,14 @@ impl Made {
                 let dialer = conditions.cloned().map_or_else(Dialer::new, Dialer::impaired);
                 let dialing = dialer.connect(listener.addr, "localhost", &listener.trust, HANG);
                 let (client, server) = tokio::join!(dialing, listener.accept());
+                (client.expect("it connects"), server, Some((dialer, listener.endpoint)))
+            }
+            Made::WebTransport => {
+                let listener = QuicServer::start();
+                let dialer = conditions.cloned().map_or_else(Dialer::new, Dialer::impaired);
+                let dialing =
+                    dialer.connect_webtransport(listener.addr, "localhost", &listener.trust, HANG);
+                let (client, server) = tokio::join!(dialing, listener.accept_session());
                 (client.expect("it connects"), server, Some((dialer, listener.endpoint)))
             }
             Made::Direct => {
@@ -142,6 +154,21 @@ impl QuicServer {
     pub(crate) async fn handshake(&self) -> Result<Result<Link, Violation>, ConnectionError> {
         let incoming = self.endpoint.accept().await.expect("it is open");
         incoming.await.map(establish)
+    }
+
+    /// Returns the next client's session over WebTransport.
+    pub(crate) async fn accept_session(&self) -> Link {
+        let connecting = self.endpoint.accept().await.expect("it is open");
+        let connection = connecting.await.expect("it connects");
+        let mut control = connection.open_uni().await.expect("there is credit");
+        control.write_all(&greeting()).await.expect("it is open");
+        let (mut answers, mut asked) = connection.accept_bi().await.expect("it asks");
+        let expected = request(&format!("localhost:{}", self.addr.port()), None);
+        let mut frame = vec![0; expected.len()];
+        asked.read_exact(&mut frame).await.expect("it asks");
+        assert_eq!(frame, expected);
+        answers.write_all(&answer(200)).await.expect("it waits");
+        establish_session(connection, Session::new(control, answers, asked)).expect("it has datagrams")
     }
 
     /// Shows that the server still takes clients.

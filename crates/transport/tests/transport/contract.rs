@@ -5,7 +5,7 @@ use crate::common::{Ends, Made, packet, within};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use parlor_proto::limits::{DATAGRAM_BYTES_MAX, STREAM_PACKET_BYTES_MAX};
-use parlor_proto::{Carrier, LinkKind, Packet};
+use parlor_proto::{Carrier, Packet};
 use parlor_transport::{CloseCode, LinkClosed, LinkReceiver, LinkSender, SendError};
 use std::collections::BTreeSet;
 
@@ -18,6 +18,7 @@ macro_rules! contract {
         }
         contract!(@tests memory Memory $($name)*);
         contract!(@tests quic Quic $($name)*);
+        contract!(@tests webtransport WebTransport $($name)*);
         contract!(@tests ws Ws $($name)*);
         contract!(@tests wss Wss $($name)*);
         contract!(@tests direct Direct $($name)*);
@@ -38,7 +39,7 @@ contract! {
     async fn packets_of_every_size_go_both_ways_on_every_carrier(made: Made) {
         let Ends { mut client, mut server, .. } = made.ends().await;
         assert_eq!((client.kind(), server.kind()), (made.kind(), made.kind()));
-        assert_eq!(client.sender.rtt().is_some(), made.kind() == LinkKind::Quic);
+        assert_eq!(client.sender.rtt().is_some(), made.kind().has_datagrams());
         for carrier in CARRIERS {
             if carrier == Carrier::Datagram && !made.kind().has_datagrams() {
                 continue;

@@ -2,14 +2,14 @@
 //! hostile clients send. The same guarantees as of other links are in `engine.rs`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
-use crate::common::h3::{self, CONNECT, CONTROL, STREAM};
+use crate::common::h3::{self, STREAM};
 use crate::common::host::Host;
 use crate::common::{packet, raw, within};
 use core::time::Duration;
 use parlor_proto::limits::{DATAGRAM_BYTES_MAX, STREAM_PACKET_BYTES_MAX};
 use parlor_proto::{Carrier, LinkKind};
 use parlor_transport::quic::engine::Event;
-use parlor_transport::quic::webtransport::{Fault, PASSED_OVER_BYTES_MAX, close};
+use parlor_transport::quic::webtransport::{CONTROL, Fault, PASSED_OVER_BYTES_MAX, close};
 use parlor_transport::quic::{ALPN_PARLOR, HandshakeError};
 use parlor_transport::{CloseCode, LinkClosed, Violation};
 use quinn::{Connection, ConnectionError, TransportConfig, VarInt};
@@ -93,7 +93,7 @@ async fn the_owner_decides_about_a_session_and_a_refused_client_may_ask_again() 
         // A browser drops what the server stops.
         drop(stopped);
         let (mut request, _answers) = host.serve_while(connection.open_bi()).await.unwrap();
-        request.write_all(CONNECT).await.unwrap();
+        request.write_all(&h3::request_frame()).await.unwrap();
         assert_eq!(host.accept().await, id);
         assert_eq!(host.engine.stats().half_open, 0);
     })
@@ -258,7 +258,8 @@ async fn threat_19_half_a_request_is_given_up_in_its_time() {
         let mut host = Host::start();
         host.handshake_time = Duration::from_millis(200);
         let waited = host.handshake_time;
-        for asked in [None, Some(&CONNECT[..0]), Some(&CONNECT[..20])] {
+        let frame = h3::request_frame();
+        for asked in [None, Some(&frame[..0]), Some(&frame[..20])] {
             let connection = h3::connect(&mut host, TransportConfig::default()).await;
             let _control = h3::stream(&connection, CONTROL).await;
             let mut request = None;
@@ -311,7 +312,7 @@ async fn the_sessions_own_limits_are_kept() {
         // SETTINGS: 100 bytes and one stream.
         let _control = h3::stream(&connection, b"\x00\x04\x07\x6b\x61\x40\x64\x6b\x64\x01").await;
         let (mut request, _answers) = connection.open_bi().await.unwrap();
-        request.write_all(CONNECT).await.unwrap();
+        request.write_all(&h3::request_frame()).await.unwrap();
         let id = host.accept().await;
         let record = vec![1; 150];
         for _ in 0..2 {

@@ -59,10 +59,17 @@ export async function dial(request: DialRequest, tools: DialTools, events: LinkE
   };
   if (WebTransport !== undefined) {
     const first = attempts.add(WEBTRANSPORT_PATIENCE_MS, async (end) => {
-      const info = await webInfo(request.address, tools, end);
-      const { host, port } = { ...request.address, port: info.port };
-      const url = `${baseUrl({ host, port, secure: true }, "http")}${info.path}`;
-      return openWebTransport(url, info.hashes, WebTransport, events, end);
+      const { address } = request;
+      const open = (info: WebInfo) => {
+        const url = `${baseUrl({ ...address, port: info.port, secure: true }, "http")}${info.path}`;
+        return openWebTransport(url, info.hashes, WebTransport, events, end);
+      };
+      const told = toldBefore(address);
+      if (told === undefined) return open(await webInfo(address, tools, end));
+      return open(told).catch(async (thrown: unknown) => {
+        if (end.aborted || !(thrown instanceof LinkFault) || tools.fetch === undefined) throw thrown;
+        return open(await renewed(told, thrown, address, tools, end));
+      });
     });
     if (WebSocket !== undefined) attempts.after(request.headStartMs, first, overWebSocket);
   } else {
@@ -148,10 +155,29 @@ class Attempts {
   }
 }
 
-/** Where a server takes WebTransport, and its certificates: known from an invite, or asked for. */
+/** Where a server takes WebTransport by what an invite or the page said before; undefined if they said nothing. */
+function toldBefore({ port, hashes }: Address): WebInfo | undefined {
+  return hashes === undefined || hashes.length === 0 ? undefined : { port, path: WEBTRANSPORT_PATH, hashes };
+}
+
+/**
+ * A browser does not say why a handshake failed. Certificates are replaced every few days, so hashes that were told long
+ * ago may be those of none that is left: the server is asked for the present ones. Throws if that does not help.
+ */
+async function renewed(told: WebInfo, failed: LinkFault, address: Address, tools: DialTools, signal: AbortSignal): Promise<WebInfo> {
+  const info = await webInfo(address, tools, signal).catch((thrown: unknown) => {
+    const why = `${failed.message}; its certificate may have been replaced, and ${sentence(thrown)}`;
+    throw new LinkFault("unreachable", why, "ask for a new invite");
+  });
+  // None at all are those of an authority's certificate.
+  const isKnown = info.hashes.length > 0 && info.hashes.every((hash) => told.hashes.includes(hash));
+  if (isKnown && info.port === told.port) throw failed;
+  return info;
+}
+
+/** Asks a server where it takes WebTransport, and for its certificates' hashes. */
 async function webInfo(address: Address, tools: DialTools, signal: AbortSignal): Promise<WebInfo> {
   const known = { port: address.port, path: WEBTRANSPORT_PATH };
-  if (address.hashes !== undefined && address.hashes.length > 0) return { ...known, hashes: address.hashes };
   if (tools.fetch === undefined) return { ...known, hashes: [] };
   const url = `${baseUrl(address, "http")}/web.json`;
   let said: unknown;

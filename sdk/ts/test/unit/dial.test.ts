@@ -102,6 +102,40 @@ describe("dialling", () => {
     expect((await dialled).via).toBe("webtransport");
   });
 
+  const elsewhere = ["ZQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA"];
+  const told = (hashes: string[]) => vi.fn(async () => new Response(JSON.stringify({ webtransport: { port: 7700, path: "/wt", hashes } })));
+
+  it("asks the server for its present hashes when those of an invite open nothing", async () => {
+    const fetch = told(elsewhere);
+    const dialled = dial(request({ via: "webtransport" }), { ...tools, fetch: fetch as never }, new Told(), never);
+    await settled();
+    expect(fetch).not.toHaveBeenCalled();
+    FakeWebTransport.last.fail(new Error("Opening handshake failed."));
+    await settled();
+    expect(fetch).toHaveBeenCalledOnce();
+    expect(FakeWebTransport.made).toHaveLength(2);
+    const hash = expect.objectContaining({ value: Uint8Array.from(atob("ZQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA="), (c) => c.charCodeAt(0)) });
+    expect(FakeWebTransport.last.options).toMatchObject({ serverCertificateHashes: [hash] });
+    FakeWebTransport.last.becomeReady();
+    expect((await dialled).via).toBe("webtransport");
+  });
+
+  it.each([
+    ["the same hashes", told(hashes), ""],
+    ["no answer", vi.fn(() => Promise.reject(new TypeError("Failed to fetch"))), "ask for a new invite"],
+  ])("fails with what the browser said when the server gives %s", async (_, fetch, hint) => {
+    const dialled = dial(request({ via: "webtransport" }), { ...tools, fetch: fetch as never }, new Told(), never);
+    const failed = expect(dialled).rejects.toMatchObject({
+      code: "unreachable",
+      message: expect.stringContaining("Opening handshake failed."),
+      hint: expect.stringContaining(hint),
+    });
+    await settled();
+    FakeWebTransport.last.fail(new Error("Opening handshake failed."));
+    await failed;
+    expect(FakeWebTransport.made).toHaveLength(1);
+  });
+
   it.each([
     ["unreachable", async () => new Response(JSON.stringify({ parlor: "0.2.0" })), "no WebTransport"],
     ["not_parlor", async () => new Response("<html>"), "web.json"],

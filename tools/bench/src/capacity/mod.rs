@@ -89,7 +89,7 @@ async fn row(cores: Cores, transport: Transport, rooms: u32, args: &CapacityArgs
     let connections_max = usize::try_from(players)? + 16;
     let settings = Settings { connections_max: Some(connections_max), ..Settings::default() };
     let server = Server::start(cores, &settings)?;
-    let target = Target::server(&server, transport)?;
+    let target = Target::server(&server, transport).await?;
     let count = Rc::new(Count::new(Clock::start()));
     let members = Members::fill(&count, &target.way, rooms, MEMBERS).await?;
     sleep(WARM_UP).await;

@@ -2,9 +2,9 @@
 //! slows a peer whose packets are not taken.
 
 use super::super::framing::{self, Records, StreamType};
-use super::super::webtransport::{Fault, read_datagram};
+use super::super::webtransport::unframed;
 use crate::closed::Violation;
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use parlor_proto::{Carrier, Packet};
 use quinn_proto::{Connection, Dir, ReadError, StreamId};
 
@@ -157,9 +157,7 @@ fn take_datagrams(
     while !budget.is_spent() {
         let Some(mut bytes) = connection.datagrams().recv() else { return Ok(false) };
         if let Some(session) = session {
-            let prefix = read_datagram(&bytes).filter(|(of, _)| *of == session);
-            let (_, width) = prefix.ok_or(Fault::OtherSession)?;
-            bytes.advance(width);
+            bytes = unframed(bytes, session)?;
         }
         let packet = framing::datagram(bytes)?;
         budget.spend(&packet);

@@ -4,11 +4,11 @@
 
 use super::super::framing::record_head;
 use super::super::link::CAPACITY;
-use super::super::webtransport::Limits;
+use super::super::webtransport::{Limits, framed};
 use super::super::{ISOLATED_IN_FLIGHT_BYTES_MAX, STREAM_TYPE_ISOLATED, STREAMS_MAX};
 use crate::closed::{LinkClosed, Violation};
 use crate::outbox::SendError;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use parlor_proto::{Carrier, Packet};
 use quinn_proto::{Connection, Dir, SendDatagramError, SendStream, StreamId, Written};
 use std::collections::VecDeque;
@@ -112,12 +112,7 @@ impl Outbound {
     fn framed(&self, packet: Bytes) -> Bytes {
         match &self.session {
             None => packet,
-            Some(session) => {
-                let mut framed = BytesMut::with_capacity(session.datagram_prefix.len() + packet.len());
-                framed.extend_from_slice(&session.datagram_prefix);
-                framed.extend_from_slice(&packet);
-                framed.freeze()
-            }
+            Some(session) => framed(&session.datagram_prefix, &packet),
         }
     }
 

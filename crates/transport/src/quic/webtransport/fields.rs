@@ -12,8 +12,12 @@ const STATIC_ENTRIES: u64 = 99;
 const PADDING_BITS_MAX: usize = 7;
 /// The end-of-string symbol, which must not be in a string.
 const END_OF_STRING: u16 = 256;
-/// The place of `:status 103` in the static table, whose name is used.
-const STATIC_STATUS: u8 = 24;
+// Places in the static table. Of some only the name is used.
+const STATIC_AUTHORITY: u64 = 0;
+const STATIC_PATH: u64 = 1;
+const STATIC_CONNECT: u64 = 15;
+const STATIC_HTTPS: u64 = 23;
+const STATIC_STATUS: u64 = 24;
 
 /// What a request says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +37,7 @@ enum Name {
     Path,
     Protocol,
     Scheme,
+    Status,
     Other,
 }
 
@@ -44,6 +49,7 @@ struct Fields {
     path: Option<String>,
     protocol: Option<String>,
     scheme: Option<String>,
+    status: Option<String>,
 }
 
 /// Reads a HEADERS frame. Returns `None` for a request that is no session of this server.
@@ -60,26 +66,72 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Request>, Fault> {
     Ok(is_session.then(|| Request { authority: fields.authority.unwrap_or_default(), origin: fields.origin }))
 }
 
+/// Reads the HEADERS frame of an answer. Returns its status.
+pub(super) fn status(bytes: &[u8]) -> Result<u16, Fault> {
+    Fields::read(bytes)?.status.and_then(|status| status.parse().ok()).ok_or(Fault::Fields)
+}
+
+/// A request for a session: a HEADERS frame. `authority` is the server's name and port, `origin` that of a page.
+pub fn request(authority: &str, origin: Option<&str>) -> Vec<u8> {
+    let mut fields = vec![0, 0];
+    put_number(&mut fields, 0xc0, 6, STATIC_CONNECT);
+    put_number(&mut fields, 0xc0, 6, STATIC_HTTPS);
+    for (place, value) in [(STATIC_AUTHORITY, authority), (STATIC_PATH, PATH)] {
+        put_named(&mut fields, place, value);
+    }
+    put_field(&mut fields, ":protocol", "webtransport");
+    if let Some(origin) = origin {
+        put_field(&mut fields, "origin", origin);
+    }
+    headers(&fields)
+}
+
 /// An answer: a HEADERS frame with a status. Draft 2 wants to be named; the others pass that over.
 pub fn answer(status: u16) -> Vec<u8> {
     let mut fields = vec![0, 0];
-    // A literal with the name of a static entry: 4 bits of the place are in the first byte.
-    fields.extend_from_slice(&[0x5f, STATIC_STATUS - 15]);
-    put_string(&mut fields, &status.to_string());
-    // A literal with a literal name, whose length begins with 3 bits.
-    let name = b"sec-webtransport-http3-draft";
-    fields.extend_from_slice(&[0x27, u8::try_from(name.len() - 7).expect("it is a short name")]);
-    fields.extend_from_slice(name);
-    put_string(&mut fields, "draft02");
+    put_named(&mut fields, STATIC_STATUS, &status.to_string());
+    put_field(&mut fields, "sec-webtransport-http3-draft", "draft02");
+    headers(&fields)
+}
+
+fn headers(fields: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
-    tlv::put(&mut frame, FRAME_HEADERS, &fields);
+    tlv::put(&mut frame, FRAME_HEADERS, fields);
     frame
 }
 
-/// A short string without Huffman's code.
-fn put_string(out: &mut Vec<u8>, text: &str) {
-    out.push(u8::try_from(text.len()).expect("it is a short text"));
+/// A literal with the name of a static entry.
+fn put_named(out: &mut Vec<u8>, place: u64, value: &str) {
+    put_number(out, 0x50, 4, place);
+    put_string(out, 0, 7, value);
+}
+
+/// A literal with a literal name.
+fn put_field(out: &mut Vec<u8>, name: &str, value: &str) {
+    put_string(out, 0x20, 3, name);
+    put_string(out, 0, 7, value);
+}
+
+/// A string without Huffman's code, whose length begins with the lowest `bits` of `first`.
+fn put_string(out: &mut Vec<u8>, first: u8, bits: u32, text: &str) {
+    put_number(out, first, bits, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
+}
+
+/// An integer that begins with the lowest `bits` of `first`.
+fn put_number(out: &mut Vec<u8>, first: u8, bits: u32, number: u64) {
+    let low = |number: u64| number.to_le_bytes()[0];
+    let mask = (1 << bits) - 1;
+    if number < mask {
+        return out.push(first | low(number));
+    }
+    out.push(first | low(mask));
+    let mut rest = number - mask;
+    while rest >= 0x80 {
+        out.push(low(rest) | 0x80);
+        rest >>= 7;
+    }
+    out.push(low(rest));
 }
 
 impl Fields {
@@ -118,6 +170,7 @@ impl Fields {
             Name::Path => &mut self.path,
             Name::Protocol => &mut self.protocol,
             Name::Scheme => &mut self.scheme,
+            Name::Status => &mut self.status,
             Name::Other => return Ok(()),
         };
         let value = String::from_utf8(value.unwrap_or_default()).map_err(|_| Fault::Fields)?;
@@ -136,6 +189,7 @@ impl Name {
             b":path" => Name::Path,
             b":protocol" => Name::Protocol,
             b":scheme" => Name::Scheme,
+            b":status" => Name::Status,
             b"origin" => Name::Origin,
             _ => Name::Other,
         }
@@ -145,12 +199,18 @@ impl Name {
 /// An entry of the static table.
 fn known(place: u64) -> Result<(Name, Option<Vec<u8>>), Fault> {
     let (name, value) = match place {
-        0 => (Name::Authority, ""),
-        1 => (Name::Path, "/"),
-        15 => (Name::Method, "CONNECT"),
+        STATIC_AUTHORITY => (Name::Authority, ""),
+        STATIC_PATH => (Name::Path, "/"),
+        STATIC_CONNECT => (Name::Method, "CONNECT"),
         16..=21 => (Name::Method, "another"),
         22 => (Name::Scheme, "http"),
-        23 => (Name::Scheme, "https"),
+        STATIC_HTTPS => (Name::Scheme, "https"),
+        STATIC_STATUS => (Name::Status, "103"),
+        25 => (Name::Status, "200"),
+        27 => (Name::Status, "404"),
+        28 => (Name::Status, "503"),
+        // Others, which need no name of their own here.
+        26 | 63..=71 => (Name::Status, "0"),
         90 => (Name::Origin, ""),
         STATIC_ENTRIES.. => return Err(Fault::Compression),
         _ => (Name::Other, ""),

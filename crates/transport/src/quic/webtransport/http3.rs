@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use thiserror::Error;
 
 /// Maximum bytes of a HEADERS frame: as of a request's head over HTTP/1.1.
-const HEADERS_BYTES_MAX: usize = 8 * 1024;
+pub(super) const HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// Maximum bytes of SETTINGS.
 const SETTINGS_BYTES_MAX: usize = 4 * 1024;
 /// Maximum bytes that a connection may send and nobody needs: frames, capsules and streams of other types, and
@@ -127,7 +127,7 @@ pub struct Limits {
 
 impl Limits {
     /// A peer that names no limit sets none.
-    const NONE: Limits = Limits { bytes: u64::MAX, streams: u64::MAX };
+    pub(super) const NONE: Limits = Limits { bytes: u64::MAX, streams: u64::MAX };
 
     /// A limit that is lower than before changes nothing.
     pub(super) fn raise(&mut self, is_of_bytes: bool, is_of_streams: bool, limit: u64) {

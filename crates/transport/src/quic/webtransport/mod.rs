@@ -11,21 +11,25 @@
 //! is passed over (frames and streams of unknown types, QPACK's streams) has a bound for the connection.
 
 mod capsule;
+mod client;
 mod fields;
 mod http3;
 mod tlv;
 mod varint;
 
 pub use capsule::close;
-pub use fields::{Request, answer};
+pub use client::{Answers, CONTROL, Heard};
+pub use fields::{Request, answer, request};
 pub use http3::{Fault, Happened, Http3, Limits, PASSED_OVER_BYTES_MAX, REQUESTS_MAX, Uni, UniHead};
+
+use bytes::{Buf, Bytes, BytesMut};
 
 /// ALPN of HTTP/3.
 pub const ALPN_HTTP3: &[u8] = b"h3";
 /// The path of a session.
 pub const PATH: &str = "/wt";
 
-const STREAM_CONTROL: u64 = 0;
+pub(super) const STREAM_CONTROL: u64 = 0;
 const STREAM_PUSH: u64 = 1;
 const STREAM_QPACK_ENCODER: u64 = 2;
 const STREAM_QPACK_DECODER: u64 = 3;
@@ -82,9 +86,22 @@ pub fn prefixes(session: u64) -> (Vec<u8>, Vec<u8>) {
     (stream, datagram)
 }
 
-/// Splits a datagram into the quarter of its session's id and its payload's place.
-pub fn read_datagram(bytes: &[u8]) -> Option<(u64, usize)> {
-    varint::read(bytes)
+/// A packet as a datagram of the session with this prefix.
+pub(super) fn framed(prefix: &[u8], packet: &[u8]) -> Bytes {
+    let mut framed = BytesMut::with_capacity(prefix.len() + packet.len());
+    framed.extend_from_slice(prefix);
+    framed.extend_from_slice(packet);
+    framed.freeze()
+}
+
+/// The packet of a datagram. `quarter` is a quarter of its session's id, which precedes it.
+pub(super) fn unframed(mut datagram: Bytes, quarter: u64) -> Result<Bytes, Fault> {
+    let (of, width) = varint::read(&datagram).ok_or(Fault::OtherSession)?;
+    if of != quarter {
+        return Err(Fault::OtherSession);
+    }
+    datagram.advance(width);
+    Ok(datagram)
 }
 
 #[cfg(test)]

@@ -361,3 +361,43 @@ fn coded_strings_are_read_as_the_standard_writes_them() {
     assert_eq!(coded("5f4b", "f1e3c2e5f23a6ba0ab90f4ff"), Err(Fault::Fields));
     assert_eq!(coded("2178", "f1e3c2e5f23a6ba0ab90f4ff"), Ok(Some(request())));
 }
+
+/// A client without a browser: what it asks, byte by byte, and with a name whose length takes two bytes.
+#[test]
+fn the_request_of_a_client_without_a_browser_is_understood() {
+    let golden =
+        b"\x01\x2c\0\0\xcf\xd7\x50\x09localhost\x51\x03/wt\x27\x02:protocol\x0cwebtransport";
+    assert_eq!(super::request("localhost", None), golden);
+    let name = format!("{}.example:7700", "long".repeat(50));
+    for (authority, origin) in [(name.as_str(), None), ("a", Some("https://game.example"))] {
+        let mut http3 = listening();
+        http3.control(&settings(&[])).unwrap();
+        http3.open(0).unwrap();
+        http3.request(&super::request(authority, origin)).unwrap();
+        let asked = Request { authority: authority.into(), origin: origin.map(str::to_owned) };
+        assert_eq!(http3.poll_event(), Some(Happened::Asked(asked)));
+    }
+}
+
+#[test]
+fn a_client_without_a_browser_hears_the_status_and_the_close_in_any_cut() {
+    let said = [answer(200), frame(GREASE, b"anything"), close(6, "too slow")].concat();
+    for cut in 1..=said.len() {
+        let (mut answers, mut heard) = (Answers::default(), Vec::new());
+        for mut piece in said.chunks(cut) {
+            while !piece.is_empty() {
+                heard.extend(answers.read(&mut piece).unwrap());
+            }
+        }
+        let closed = Heard::Closed { code: 6, reason: b"too slow".to_vec() };
+        assert_eq!(heard, [Heard::Status(200), closed], "{cut}");
+    }
+    let mut known = [&[0, 0][..], &[0xc0 | 25]].concat();
+    assert_eq!(Answers::default().read(&mut &frame(FRAME_HEADERS, &known)[..]), Ok(Some(Heard::Status(200))));
+    known.push(0xc0 | 28);
+    assert_eq!(Answers::default().read(&mut &frame(FRAME_HEADERS, &known)[..]), Err(Fault::Fields), "twice");
+    let mut large = Vec::new();
+    varint::put(&mut large, FRAME_HEADERS);
+    varint::put(&mut large, 1 << 60);
+    assert_eq!(Answers::default().read(&mut &large[..]), Err(Fault::TooLarge));
+}
