@@ -189,7 +189,6 @@ class Scene {
     on("moveMade", ({ player, stateVersion }: { player: string; stateVersion: number }) => [player, stateVersion]);
     on("moveRejected", ({ player, error }: { player: string; error: ParlorError }) => [player, error.code]);
     on("message", ({ player, kind }: { player: string; kind: string }) => [player, kind]);
-    on("changed", () => []);
     on("gameStarted", () => []);
     on("closed", ({ code }: ParlorError) => [code]);
   }
@@ -330,6 +329,25 @@ describe("a connection", () => {
     expect((await thrown(room.move("put"))).code).toBe("move_pending");
     FakeSocket.last.answer(FakeSocket.last.sent.at(-1)!, { room: { ...scenes.room, version: 4, state_version: 2 } });
     await moved;
+  });
+
+  it("counts what changed that can be read, and tells it once a task", async () => {
+    const entering = (await ready()).joinOrCreate();
+    FakeSocket.last.answer(await says(), { room: scenes.room });
+    const room = await entering;
+    await settled();
+    const told: number[] = [];
+    room.on("changed", ({ version }) => void told.push(version));
+    const before = room.version;
+    await isQuiet();
+    expect([room.version, room.myTurn]).toEqual([before, true]);
+    void room.move("put").catch(() => {});
+    expect([room.version > before, room.myTurn]).toEqual([true, false]);
+    FakeSocket.last.answer(await says(), { room: { ...scenes.room, version: 4, state_version: 2 } });
+    await settled();
+    FakeSocket.last.fire("close", { code: 1006 });
+    await settled();
+    expect([told.length, told.at(-1)]).toEqual([3, room.version]);
   });
 
   it("lets the inbox forget what was told", async () => {
