@@ -276,6 +276,7 @@ export class Follower {
   }
 
   private found(output: JsonObject): void {
+    if (this.stage === "closed") return;
     const held = this.reading ?? this.held.length;
     this.reading = undefined;
     if (!this.see(output)) {

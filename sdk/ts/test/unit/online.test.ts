@@ -370,6 +370,24 @@ describe("a connection", () => {
     expect([codes.filter((code) => code === "left").length, codes.filter((code) => code === "busy").length]).toEqual([256, 44]);
   });
 
+  it("and the wait for a room end with their signals", async () => {
+    const reason = new Error("enough");
+    const signing = new AbortController();
+    const signed = signIn("127.0.0.1", { app: "noughts", store: memory(), WebSocket, signal: signing.signal }).catch((why: unknown) => why);
+    await settled();
+    signing.abort(reason);
+    expect([await signed, FakeSocket.last.isClosed]).toEqual([reason, true]);
+    await expect(signIn("127.0.0.1", { app: "noughts", store: memory(), WebSocket, signal: signing.signal })).rejects.toBe(reason);
+    const entering = new AbortController();
+    const account = await ready();
+    const entered = account.joinOrCreate({}, {}, { signal: entering.signal }).catch((why: unknown) => why);
+    const asked = await says();
+    entering.abort(reason);
+    expect(await entered).toBe(reason);
+    FakeSocket.last.answer(asked, { room: scenes.room });
+    await isQuiet();
+  });
+
   it("says why there is none", async () => {
     const fetch = vi.fn(() => Promise.resolve(new Response('{"services":null}')));
     vi.stubGlobal("fetch", fetch);
