@@ -33,7 +33,7 @@ fn the_scenes_are_played_as_they_are_written() {
 
 impl Scene<'_> {
     fn step(&mut self, step: &Map<String, Value>, place: &str) {
-        let id = &self.said["id"];
+        let id = self.said["id"].clone();
         for (what, how) in step {
             match what.as_str() {
                 "open" => self.core.handle_open(),
