@@ -49,16 +49,11 @@ export class Game {
     const room = this.#room;
     const { signal } = this.#over;
     const left = new Promise<Left>((resolve) => (this.#left = resolve));
-    for (const event of ["connected", "gameStarted", "turnStarted", "moveMade", "playerJoined", "changed", "updated"] as const) {
-      room.on(event, () => this.#show(), { signal });
-    }
+    room.on("changed", () => this.#show(), { signal });
     room.on("playerJoined", ({ name }) => this.#notice(`${name} is here`), { signal });
     room.on("playerLeft", ({ player, how }) => {
       if (player !== room.me) this.#notice(`${this.#nameOf(player)} ${how === "player_forfeited" ? "gave up" : "has left"}`);
-      this.#show();
     }, { signal });
-    room.on("gameOver", () => this.#show(), { signal });
-    room.on("lost", () => this.#show(), { signal });
     room.on("closed", (why) => this.#left(why), { signal });
     byId("invite").addEventListener("click", () => void this.#invite(), { signal });
     byId("leave").addEventListener("click", () => this.#left("left"), { signal });

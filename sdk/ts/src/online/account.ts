@@ -4,6 +4,7 @@ import { ParlorError } from "../error.js";
 import type { WebSocketConstructor } from "../link/websocket.js";
 import type { AccountOfRoom, Admission } from "../room/types.js";
 import { type Address, parseAddress, placeOf } from "../server/address.js";
+import { abortReason } from "../thrown.js";
 import { camel, type Camel } from "./camel.js";
 import { Connection } from "./connection.js";
 import type { RoomEvent } from "./events.js";
@@ -27,6 +28,8 @@ export interface SignInOptions {
   store?: KeyValue;
   /** How. Default: as this page's player did before, else by the device. */
   how?: How;
+  /** Ends the sign-in. A signed-in account does not listen to it. */
+  signal?: AbortSignal;
   /** The constructor to use instead of the global one: in Node 20, that of the package `ws`. */
   WebSocket?: WebSocketConstructor;
 }
@@ -57,6 +60,12 @@ export interface Criteria {
   metadata?: JsonObject;
 }
 
+/** How long a player waits for a room. */
+export interface EnterOptions {
+  /** Ends the wait. The room may be entered all the same: then it is on the list `turnRooms`. */
+  signal?: AbortSignal;
+}
+
 /** Which live matches are listed. */
 export interface MatchFilter {
   label?: string;
@@ -82,13 +91,13 @@ export interface Account extends AccountOfRoom {
   readonly app: string;
 
   /** Opens a turn room. */
-  create<S = JsonObject>(config?: TurnConfig): Promise<TurnRoom<S>>;
+  create<S = JsonObject>(config?: TurnConfig, options?: EnterOptions): Promise<TurnRoom<S>>;
   /** Joins the turn room with this code or id. */
-  join<S = JsonObject>(codeOrId: string): Promise<TurnRoom<S>>;
+  join<S = JsonObject>(codeOrId: string, options?: EnterOptions): Promise<TurnRoom<S>>;
   /** Goes on in the room with this id, in which the player has a seat. */
-  resume<S = JsonObject>(id: string): Promise<TurnRoom<S>>;
+  resume<S = JsonObject>(id: string, options?: EnterOptions): Promise<TurnRoom<S>>;
   /** Enters a room of this game that meets the criteria: one in which the player sits, else one with a seat, else a new one. */
-  joinOrCreate<S = JsonObject>(config?: TurnConfig, criteria?: Criteria): Promise<TurnRoom<S>>;
+  joinOrCreate<S = JsonObject>(config?: TurnConfig, criteria?: Criteria, options?: EnterOptions): Promise<TurnRoom<S>>;
   /** The turn rooms in which the player has a seat. */
   turnRooms(): AsyncIterable<RoomSummary>;
   /** The live matches of the game, without hidden ones. */
@@ -120,7 +129,7 @@ export async function signIn(server: string | URL, options: SignInOptions): Prom
   const key = `parlor-sign-in:${placeOf(address)}/${app}/${environment ?? ENVIRONMENT}`;
   const signer = new PlayerSigner({ app, environment, name: name?.trim() || undefined }, how, new SignInStore(key, store));
   const connection = new Connection(address, signer, options.WebSocket);
-  await connection.open();
+  await abortable(options.signal, connection.open(), () => connection.close());
   return new AccountImpl(connection, signer, options);
 }
 
@@ -147,26 +156,27 @@ class AccountImpl implements Account {
     return this.connection.address;
   }
 
-  create<S>(config: TurnConfig = {}): Promise<TurnRoom<S>> {
-    return this.enter({ op: "turn.create", input: wanted(config) });
+  create<S>(config: TurnConfig = {}, options?: EnterOptions): Promise<TurnRoom<S>> {
+    return this.enter({ op: "turn.create", input: wanted(config) }, options);
   }
 
-  join<S>(codeOrId: string): Promise<TurnRoom<S>> {
+  join<S>(codeOrId: string, options?: EnterOptions): Promise<TurnRoom<S>> {
     const text = codeOrId.trim();
     // Ids are longer than any code.
     const isCode = text.length <= CODE_CHARS_MAX && /^[A-Za-z0-9]+$/.test(text);
-    return this.enter(isCode ? { op: "turn.join_by_code", input: { code: text.toUpperCase() } } : { op: "turn.join", input: { room: text } });
+    const byCode = { op: "turn.join_by_code", input: { code: text.toUpperCase() } };
+    return this.enter(isCode ? byCode : { op: "turn.join", input: { room: text } }, options);
   }
 
-  resume<S>(id: string): Promise<TurnRoom<S>> {
-    return this.enter({ room: id });
+  resume<S>(id: string, options?: EnterOptions): Promise<TurnRoom<S>> {
+    return this.enter({ room: id }, options);
   }
 
-  joinOrCreate<S>(config: TurnConfig = {}, { maxPlayers, ...others }: Criteria = {}): Promise<TurnRoom<S>> {
+  joinOrCreate<S>(config: TurnConfig = {}, { maxPlayers, ...others }: Criteria = {}, options?: EnterOptions): Promise<TurnRoom<S>> {
     const criteria = given({ ...others, max_players: maxPlayers });
     // Left out for servers that do not know it.
     const input = { ...wanted(config), ...given({ criteria: Object.keys(criteria).length > 0 ? criteria : undefined }) };
-    return this.enter({ op: "turn.join_or_create", input });
+    return this.enter({ op: "turn.join_or_create", input }, options);
   }
 
   turnRooms(): AsyncIterable<RoomSummary> {
@@ -252,9 +262,9 @@ class AccountImpl implements Account {
   }
 
   /** Enters a room: resolves once it was read. */
-  private enter<S>(want: Want): Promise<TurnRoom<S>> {
-    return new Promise((resolve, reject) => {
-      const follower = new Follower(this.connection, want);
+  private enter<S>(want: Want, { signal }: EnterOptions = {}): Promise<TurnRoom<S>> {
+    const follower = new Follower(this.connection, want);
+    const entered = new Promise<TurnRoom<S>>((resolve, reject) => {
       const room = new TurnRoomImpl<S>(follower, () => this.id);
       let told = (event: RoomEvent) => {
         if (event.type === "closed") return reject(event.it);
@@ -270,6 +280,7 @@ class AccountImpl implements Account {
       };
       this.connection.follow(follower, (event) => told(event));
     });
+    return abortable(signal, entered, () => follower.close(new ParlorError("aborted", "the wait for the room was ended")));
   }
 
   private async *pages<O extends "turn.mine" | "match.list" | "match.kept", T>(
@@ -282,6 +293,19 @@ class AccountImpl implements Account {
       for (const item of items(part)) yield camel(item);
       after = part.next ?? null;
     }
+  }
+}
+
+/** Waits until the signal: `end` then stops what is under way. */
+async function abortable<T>(signal: AbortSignal | undefined, work: Promise<T>, end: () => void): Promise<T> {
+  if (signal?.aborted === true) end();
+  signal?.addEventListener("abort", end, { once: true });
+  try {
+    return await work;
+  } catch (thrown) {
+    throw signal?.aborted === true ? abortReason(signal) : thrown;
+  } finally {
+    signal?.removeEventListener("abort", end);
   }
 }
 

@@ -29,14 +29,14 @@ export interface TurnRoomEvents {
   message: { readonly player: string; readonly kind: string; readonly body: Json };
   /** A player changed the room's name, visibility, metadata or data. */
   updated: { readonly player: string; readonly changed: JsonObject };
-  /** Something else changed: read the view again. */
-  changed: Record<never, never>;
+  /** Something changed that can be read; once a task at most. It is for views: React, Vue, Svelte. */
+  changed: { readonly version: number };
   /** The room is closed for this page: the last event. `left` if this page closed it. */
   closed: ParlorError;
 }
 
-/** An event with its name. */
-export type RoomEvent = { [E in keyof TurnRoomEvents]: { type: E; it: TurnRoomEvents[E] } }[keyof TurnRoomEvents];
+/** An event with its name. `changed` is told of by other means. */
+export type RoomEvent = { [E in keyof Omit<TurnRoomEvents, "changed">]: { type: E; it: TurnRoomEvents[E] } }[keyof Omit<TurnRoomEvents, "changed">];
 
 /** A notice from the server. */
 export interface Notice {
@@ -73,11 +73,9 @@ export function eventOf({ kind, notice: { body } }: Notice, me: string, disputed
       return { type: "updated", it: { player: text("player"), changed: (body["changed"] ?? {}) as JsonObject } };
     case "message":
       return { type: "message", it: { player: text("player"), kind: text("type"), body: body["body"] ?? null } };
-    case "your_turn":
-    case "push":
-      return undefined;
     default:
-      return { type: "changed", it: {} };
+      // Of all else the view is enough.
+      return undefined;
   }
 }
 

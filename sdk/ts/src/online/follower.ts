@@ -68,6 +68,8 @@ export class Follower {
   private move: Move | undefined;
   /** Events that wait for the next reading. */
   private held: RoomEvent[] = [];
+  /** Whether there were notices since the newest reading was asked for. */
+  private isStale = false;
   /** How many of them there were when the reading was asked for. */
   private reading: number | undefined;
   private isFirst = true;
@@ -76,6 +78,9 @@ export class Follower {
   private toldTurn = 0;
   private toldOver = false;
   private toldLost = false;
+
+  /** Called when something changed that can be read. */
+  touched: () => void = () => {};
 
   constructor(
     private readonly line: Line,
@@ -125,6 +130,7 @@ export class Follower {
     if (this.stage === "closed") return;
     this.stage = "away";
     this.reading = undefined;
+    this.touched();
   }
 
   private tellLost(why: string): void {
@@ -146,11 +152,12 @@ export class Follower {
     if (body["player"] === this.line.me && this.stage !== "following") this.moveWas(notice.kind, body);
     const event = eventOf(notice, this.line.me, (reason) => disputed(reason));
     if (event !== undefined) this.held.push(event);
+    this.isStale = true;
   }
 
-  /** Reads the room, if there is something to tell. */
+  /** Reads the room, if something happened in it. */
   readHeld(): void {
-    if (this.held.length > 0) this.readAgain();
+    if (this.isStale) this.readAgain();
   }
 
   /** Asks for something in this room, as soon as the room is there. `again` if it may be repeated. */
@@ -180,6 +187,7 @@ export class Follower {
     const { id: room, state_version: stateVersion } = view;
     return new Promise((done, failed) => {
       this.move = { input: { ...input, room, state_version: stateVersion }, stateVersion, proposal: undefined, done, failed };
+      this.touched();
       if (this.stage === "following") this.sendMove();
     });
   }
@@ -258,6 +266,7 @@ export class Follower {
 
   private read(room: string): void {
     this.reading = this.held.length;
+    this.isStale = false;
     this.line.ask("turn.read", { room }, this.finder());
   }
 
@@ -267,6 +276,7 @@ export class Follower {
   }
 
   private found(output: JsonObject): void {
+    if (this.stage === "closed") return;
     const held = this.reading ?? this.held.length;
     this.reading = undefined;
     if (!this.see(output)) {
@@ -300,7 +310,10 @@ export class Follower {
   private see(output: JsonObject): boolean {
     const view = output["room"] as unknown as RoomView | null | undefined;
     if (typeof view?.id !== "string" || typeof view.version !== "number") return false;
-    if (this.view === undefined || this.view.id !== view.id || this.view.version <= view.version) this.view = view;
+    if (this.view === undefined || this.view.id !== view.id || this.view.version <= view.version) {
+      this.view = view;
+      this.touched();
+    }
     return true;
   }
 
@@ -345,6 +358,7 @@ export class Follower {
   private moveStands(): void {
     const { move } = this;
     this.move = undefined;
+    this.touched();
     move?.done();
   }
 
@@ -353,6 +367,7 @@ export class Follower {
     const { move } = this;
     this.move = undefined;
     if (move === undefined) return;
+    this.touched();
     if (!isTold) this.tell({ type: "moveRejected", it: { player: this.line.me, error } });
     move.failed(error);
   }
@@ -373,6 +388,7 @@ export class Follower {
   }
 
   private tell(event: RoomEvent): void {
+    this.touched();
     this.line.emit(this, event);
   }
 }

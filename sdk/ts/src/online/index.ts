@@ -2,7 +2,7 @@
 
 export { ParlorError, type ErrorCode } from "../error.js";
 export {
-  type Account, type Criteria, type KeptMatch, type LiveMatchInfo, type LogEntry, type MatchFilter, type RoomSummary, signIn,
+  type Account, type Criteria, type EnterOptions, type KeptMatch, type LiveMatchInfo, type LogEntry, type MatchFilter, type RoomSummary, signIn,
   type SignInOptions, type TurnConfig,
 } from "./account.js";
 export type { TurnRoomEvents } from "./events.js";

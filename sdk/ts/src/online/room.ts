@@ -33,6 +33,8 @@ export interface TurnRoom<S = JsonObject> {
   readonly myTurn: boolean;
   /** Whether the room is connected. If not, the view is the last one. */
   readonly isConnected: boolean;
+  /** Equal for as long as nothing changed that can be read. */
+  readonly version: number;
 
   /**
    * Makes a move for the state that the view has. Resolves when it stands; rejects with the reason if not. It is never
@@ -72,11 +74,15 @@ export interface TurnRoom<S = JsonObject> {
 export class TurnRoomImpl<S> implements TurnRoom<S> {
   private readonly emitter = new Emitter();
   private shown: { of: Raw; view: RoomView<S> } | undefined;
+  private changes = 0;
+  private isChangeDue = false;
 
   constructor(
     private readonly follower: Follower,
     private readonly account: () => string,
-  ) {}
+  ) {
+    follower.touched = () => this.touched();
+  }
 
   get id(): string {
     return this.raw.id;
@@ -110,6 +116,10 @@ export class TurnRoomImpl<S> implements TurnRoom<S> {
 
   get isConnected(): boolean {
     return this.follower.isFollowing;
+  }
+
+  get version(): number {
+    return this.changes;
   }
 
   move(kind: string, data: Json = {}, state?: JsonObject): Promise<void> {
@@ -176,6 +186,16 @@ export class TurnRoomImpl<S> implements TurnRoom<S> {
   tell({ type, it }: RoomEvent): void {
     this.emitter.emit(type, it);
     if (type === "closed") this.emitter.end({ code: String(it.code), message: it.message, hint: it.hint });
+  }
+
+  private touched(): void {
+    this.changes += 1;
+    if (this.isChangeDue) return;
+    this.isChangeDue = true;
+    setTimeout(() => {
+      this.isChangeDue = false;
+      this.emitter.emit("changed", { version: this.changes });
+    }, 0);
   }
 
   private get raw(): Raw {

@@ -2,6 +2,7 @@
 
 import { useContext, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
 import type { Claim, GameTypes, Key, PrefixOf, Read, StateOf, StateUnder, Untyped } from "../game/types.js";
+import type { RoomView, TurnRoom } from "../online/room.js";
 import type { Events, Gathering, Match, Player, Room } from "../room/types.js";
 import { RoomContext } from "./context.js";
 import { Snapshot } from "./snapshot.js";
@@ -65,4 +66,14 @@ export function useEvent<G extends GameTypes, E extends keyof Events<G>>(
     newest.current = listener;
   });
   useEffect(() => (room as Gathering<G> | undefined)?.on(event, (it) => newest.current(it)), [room, event]);
+}
+
+/**
+ * What a turn room (`parlor/online`) is now; undefined without one. The component is drawn again when anything of the room
+ * changes, also `myTurn` and `isConnected`.
+ */
+export function useTurnRoom<S>(room: TurnRoom<S> | undefined): RoomView<S> | undefined {
+  const store = useMemo(() => ({ subscribe: (draw: () => void) => room?.on("changed", draw) ?? (() => {}), version: () => room?.version }), [room]);
+  useSyncExternalStore(store.subscribe, store.version, store.version);
+  return room?.view;
 }

@@ -189,7 +189,6 @@ class Scene {
     on("moveMade", ({ player, stateVersion }: { player: string; stateVersion: number }) => [player, stateVersion]);
     on("moveRejected", ({ player, error }: { player: string; error: ParlorError }) => [player, error.code]);
     on("message", ({ player, kind }: { player: string; kind: string }) => [player, kind]);
-    on("changed", () => []);
     on("gameStarted", () => []);
     on("closed", ({ code }: ParlorError) => [code]);
   }
@@ -332,6 +331,25 @@ describe("a connection", () => {
     await moved;
   });
 
+  it("counts what changed that can be read, and tells it once a task", async () => {
+    const entering = (await ready()).joinOrCreate();
+    FakeSocket.last.answer(await says(), { room: scenes.room });
+    const room = await entering;
+    await settled();
+    const told: number[] = [];
+    room.on("changed", ({ version }) => void told.push(version));
+    const before = room.version;
+    await isQuiet();
+    expect([room.version, room.myTurn]).toEqual([before, true]);
+    void room.move("put").catch(() => {});
+    expect([room.version > before, room.myTurn]).toEqual([true, false]);
+    FakeSocket.last.answer(await says(), { room: { ...scenes.room, version: 4, state_version: 2 } });
+    await settled();
+    FakeSocket.last.fire("close", { code: 1006 });
+    await settled();
+    expect([told.length, told.at(-1)]).toEqual([3, room.version]);
+  });
+
   it("lets the inbox forget what was told", async () => {
     const entering = (await ready()).joinOrCreate();
     FakeSocket.last.answer(await says(), { room: scenes.room });
@@ -350,6 +368,24 @@ describe("a connection", () => {
     account.close();
     const codes = (await Promise.all(calls)).map(({ code }) => code);
     expect([codes.filter((code) => code === "left").length, codes.filter((code) => code === "busy").length]).toEqual([256, 44]);
+  });
+
+  it("and the wait for a room end with their signals", async () => {
+    const reason = new Error("enough");
+    const signing = new AbortController();
+    const signed = signIn("127.0.0.1", { app: "noughts", store: memory(), WebSocket, signal: signing.signal }).catch((why: unknown) => why);
+    await settled();
+    signing.abort(reason);
+    expect([await signed, FakeSocket.last.isClosed]).toEqual([reason, true]);
+    await expect(signIn("127.0.0.1", { app: "noughts", store: memory(), WebSocket, signal: signing.signal })).rejects.toBe(reason);
+    const entering = new AbortController();
+    const account = await ready();
+    const entered = account.joinOrCreate({}, {}, { signal: entering.signal }).catch((why: unknown) => why);
+    const asked = await says();
+    entering.abort(reason);
+    expect(await entered).toBe(reason);
+    FakeSocket.last.answer(asked, { room: scenes.room });
+    await isQuiet();
   });
 
   it("says why there is none", async () => {

@@ -4,8 +4,9 @@ import { createRoot, type Root } from "react-dom/client";
 import { renderToString } from "react-dom/server";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Emitter } from "../../src/room/emitter.js";
-import { RoomProvider, useEvent, useKey, useKeys, usePlayers, useRoom, useRoomContext, useRoomStatus } from "../../src/react/index.js";
+import { RoomProvider, useEvent, useKey, useKeys, usePlayers, useRoom, useRoomContext, useRoomStatus, useTurnRoom } from "../../src/react/index.js";
 import type { RoomState } from "../../src/react/index.js";
+import type { TurnRoom } from "../../src/online/room.js";
 import type { Closed, Player, Room } from "../../src/room/types.js";
 
 (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
@@ -252,4 +253,26 @@ it("is drawn by a server as a page that has no room yet", () => {
   }
   expect(renderToString(createElement(Game))).toBe("idle 0 0 undefined undefined");
   expect(open).not.toHaveBeenCalled();
+});
+
+it("a turn room is drawn again when anything of it changes, and at no other time", async () => {
+  const room = { version: 1, myTurn: true, view: { name: "den" }, emitter: new Emitter(), on: (event: string, listener: () => void) => room.emitter.on(event, listener) };
+  const drawn: string[] = [];
+  function Board({ of }: { of: typeof room | undefined }) {
+    const view = useTurnRoom(of as unknown as TurnRoom | undefined);
+    drawn.push(`${view?.name} ${of?.myTurn}`);
+    return null;
+  }
+  await render(createElement(Board, { of: undefined }));
+  await render(createElement(Board, { of: room }));
+  const change = (how: () => void) =>
+    act(async () => {
+      how();
+      room.version += 1;
+      room.emitter.emit("changed", { version: room.version });
+    });
+  await change(() => (room.myTurn = false));
+  await change(() => (room.view = { name: "lair" }));
+  await act(async () => room.emitter.emit("changed", { version: room.version }));
+  expect(drawn).toEqual(["undefined undefined", "den true", "den false", "lair false"]);
 });
