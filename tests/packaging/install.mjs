@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const ROOT = join(HERE, "../..");
 /** Where apps are built. A second run installs nothing that is there. */
-const TARGET = process.env.PACKAGING_TARGET ?? join(ROOT, "target/packaging");
+export const TARGET = process.env.PACKAGING_TARGET ?? join(ROOT, "target/packaging");
 const QUIET = ["--no-fund", "--no-audit", "--loglevel=error"];
 /** Builds report their errors on either stream. */
 const OUTPUT_BYTES_MAX = 64 << 20;
@@ -17,9 +17,9 @@ const OUTPUT_BYTES_MAX = 64 << 20;
 const execute = promisify(execFile);
 
 /** Runs a program to its end. The error is all that it printed. */
-export async function run(program, args, folder) {
+export async function run(program, args, folder, more = {}) {
   try {
-    return (await execute(program, args, { cwd: folder, env: environmentOf(folder), maxBuffer: OUTPUT_BYTES_MAX })).stdout;
+    return (await execute(program, args, { cwd: folder, env: { ...environmentOf(folder), ...more }, maxBuffer: OUTPUT_BYTES_MAX })).stdout;
   } catch (error) {
     throw new Error(`${[program, ...args].join(" ")} in ${folder}: ${error.message}\n${error.stdout ?? ""}${error.stderr ?? ""}`);
   }

@@ -51,7 +51,7 @@ pub(crate) fn plan_browser(root: &Path, _: Level) -> Result<Work, Missing> {
     ]))
 }
 
-/// The packed SDK in an app of each bundler and runtime: the most used ones, or all.
+/// The packed SDK in an app of each bundler and runtime, and the games of `npm create parlor`: the most used ones, or all.
 pub(crate) fn plan_packaging(root: &Path, level: Level) -> Result<Work, Missing> {
     need_chromium()?;
     let [install, build] = built(root)?;
@@ -62,7 +62,8 @@ pub(crate) fn plan_packaging(root: &Path, level: Level) -> Result<Work, Missing>
         npm(INSTALL, "tests/browser", root)?,
         Invocation::cargo(SERVER),
         Invocation::new("node")
-            .args("--test tests/packaging/packaging.test.mjs")
+            .args("--test --test-concurrency=1")
+            .args("tests/packaging/packaging.test.mjs tests/packaging/templates.test.mjs")
             .env("PACKAGING_LEVEL", level),
     ]))
 }

@@ -150,7 +150,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     ));
     steps.push(long(
         "packaging",
-        "the packed SDK in apps of esbuild, Vite and Node (--weekly: of all bundlers and runtimes)",
+        "the packed SDK in apps of esbuild, Vite and Node, a game of its template (--weekly: all of both)",
         sdk::plan_packaging,
     ));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));

@@ -339,7 +339,7 @@ export interface Room<G extends GameTypes = Untyped> extends Gathering<G> {
     options?: { interpolated?: boolean },
   ): [key: string, value: Read<T, StateUnder<G, P>>][];
   keys(prefix?: string): string[];
-  /** Says how numbers under keys with a prefix move between updates: angles turn, what snaps does not move. */
+  /** Says at the host how numbers under keys with a prefix move between updates: angles turn, what snaps does not move. */
   declare(prefix: string, hints: Hints): void;
   /** Shows a value of this player's own making until the host's comes. */
   setPredicted<K extends Key<G>>(key: K, value: Write<G, StateOf<G, K>>): void;
