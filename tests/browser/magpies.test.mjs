@@ -179,7 +179,9 @@ test("a page hosts native bots, and they score", { timeout: HANG_MS }, async () 
 
 test("from the printed URL a page joins a native host, steers, and goes on when the host's process is killed", { timeout: HANG_MS }, async () => {
   const server = await startEverywhere();
-  const [printed] = /http:\/\/localhost:\d+\//.exec(server.printed.out);
+  let printed;
+  // The port is said in an earlier line.
+  await until("the URL is printed", async () => ([printed] = /http:\/\/localhost:\d+\/(?=\s)/.exec(server.printed.out) ?? []).length > 0);
   const host = startNative("play", server.port, "--name", "Grace", "--json");
   const code = await host.says("room ");
   // A process that is killed reports nothing. What it published, the bot reports.
