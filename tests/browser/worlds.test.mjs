@@ -78,7 +78,8 @@ test("a page sees a crowd of 1,000 walk", limit, async (t) => {
     const took = { takeIn: [], show: [] };
     let decoded = 0;
     const places = new Set();
-    for (let frames = 0; frames < 150; ) {
+    // As many frames as it takes: a busy machine draws many of the same state.
+    for (let frames = 0; frames < 150 || places.size <= 10 || took.takeIn.length <= 10; ) {
       await new Promise(requestAnimationFrame);
       const began = performance.now();
       room.update();
@@ -99,11 +100,9 @@ test("a page sees a crowd of 1,000 walk", limit, async (t) => {
       decoded = updatesDecoded;
     }
     globalThis.room = room;
-    return { ...took, places: places.size, seen: room.world.entities.length };
+    return { ...took, seen: room.world.entities.length };
   }, [url, code]);
   assert.equal(times.seen, 1_000);
-  assert.ok(times.places > 10, `the first walker was seen at ${times.places} places`);
-  assert.ok(times.takeIn.length > 10, `${times.takeIn.length} frames took changes in`);
   const picture = await b.screenshot({ path: process.env.PARLOR_PICTURES && `${process.env.PARLOR_PICTURES}/walkers.png` });
   assert.ok(picture.length > 5_000, "the picture has something in it");
   const lit = await b.evaluate(() => {
