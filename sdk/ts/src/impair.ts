@@ -44,9 +44,9 @@ export function badNetwork(impairment: Impairment = {}): BadNetwork {
 
 /** One direction: what is on its way. */
 class Direction {
-  private readonly waiting = new Map<ReturnType<typeof setTimeout>, () => void>();
+  readonly #waiting = new Map<ReturnType<typeof setTimeout>, () => void>();
   /** When the last of the stream arrives: nothing overtakes there. */
-  private until = 0;
+  #until = 0;
 
   constructor(
     private readonly network: BadNetwork,
@@ -59,7 +59,7 @@ class Direction {
     const delay = latencyMs + this.random() * jitterMs;
     if (!isStream) {
       const isLost = this.random() < loss;
-      return this.after(delay, isLost ? lose : arrive);
+      return this.#after(delay, isLost ? lose : arrive);
     }
     let losses = 0;
     for (let segment = 0; segment < Math.max(1, bytes / SEGMENT_BYTES); segment++) {
@@ -69,63 +69,63 @@ class Direction {
     }
     const now = performance.now();
     const arrives = now + delay + losses * (2 * latencyMs + RETRANSMISSION_MS);
-    if (!isOrdered) return this.after(arrives - now, arrive);
-    this.until = Math.max(this.until, arrives);
-    this.after(this.until - now, arrive);
+    if (!isOrdered) return this.#after(arrives - now, arrive);
+    this.#until = Math.max(this.#until, arrives);
+    this.#after(this.#until - now, arrive);
   }
 
   /** Calls when all of the stream has arrived. */
   atEnd(then: () => void): void {
-    this.after(this.until - performance.now(), then);
+    this.#after(this.#until - performance.now(), then);
   }
 
   /** All that is on its way arrives now. */
   flush(): void {
-    for (const [timer, arrive] of [...this.waiting]) {
+    for (const [timer, arrive] of [...this.#waiting]) {
       clearTimeout(timer);
-      this.waiting.delete(timer);
+      this.#waiting.delete(timer);
       arrive();
     }
-    this.until = 0;
+    this.#until = 0;
   }
 
   /** Nothing of it arrives. */
   clear(): void {
-    for (const timer of this.waiting.keys()) clearTimeout(timer);
-    this.waiting.clear();
-    this.until = 0;
+    for (const timer of this.#waiting.keys()) clearTimeout(timer);
+    this.#waiting.clear();
+    this.#until = 0;
   }
 
-  private after(ms: number, then: () => void): void {
+  #after(ms: number, then: () => void): void {
     if (ms <= 0) return then();
     const timer = setTimeout(() => {
-      this.waiting.delete(timer);
+      this.#waiting.delete(timer);
       then();
     }, Math.max(0, ms));
-    this.waiting.set(timer, then);
+    this.#waiting.set(timer, then);
   }
 }
 
 class BadTransport implements Transport {
-  private readonly inner: Transport;
-  private readonly up: Direction;
-  private readonly down: Direction;
-  private via: Via = "websocket";
+  readonly #inner: Transport;
+  readonly #up: Direction;
+  readonly #down: Direction;
+  #via: Via = "websocket";
 
   constructor(make: (events: TransportEvents) => Transport, private readonly events: TransportEvents, network: BadNetwork) {
     const random = numbers(network.impairment.seed ?? Math.floor(Math.random() * 2 ** 32));
-    this.up = new Direction(network, random);
-    this.down = new Direction(network, random);
-    this.inner = make({
+    this.#up = new Direction(network, random);
+    this.#down = new Direction(network, random);
+    this.#inner = make({
       ...forwarded(events),
       opened: (via) => {
-        this.via = via;
+        this.#via = via;
         events.opened(via);
       },
-      packets: (batch) => this.arrived(batch),
+      packets: (batch) => this.#arrived(batch),
       closed: (why) => {
-        this.up.clear();
-        this.down.atEnd(() => events.closed(why));
+        this.#up.clear();
+        this.#down.atEnd(() => events.closed(why));
       },
     });
   }
@@ -134,47 +134,47 @@ class BadTransport implements Transport {
     for (const packet of packets) {
       // The buffer of a batch moves to the worker with the first packet that goes.
       const copy = { carrier: packet.carrier, bytes: packet.bytes.slice() };
-      this.pass(this.up, copy, () => this.inner.send([copy]), () => this.events.drained(0, 1));
+      this.#pass(this.#up, copy, () => this.#inner.send([copy]), () => this.events.drained(0, 1));
     }
   }
 
   dial(request: Parameters<Transport["dial"]>[0]): void {
-    this.up.clear();
-    this.down.clear();
-    this.inner.dial(request);
+    this.#up.clear();
+    this.#down.clear();
+    this.#inner.dial(request);
   }
 
   close(...how: Parameters<Transport["close"]>): void {
     // A goodbye that is on its way goes out before.
-    this.up.flush();
-    this.down.clear();
-    this.inner.close(...how);
+    this.#up.flush();
+    this.#down.clear();
+    this.#inner.close(...how);
   }
 
   beatAt(at: number | undefined): void {
-    this.inner.beatAt(at);
+    this.#inner.beatAt(at);
   }
 
   heart(everyMs: number): void {
-    this.inner.heart(everyMs);
+    this.#inner.heart(everyMs);
   }
 
   end(): void {
-    this.up.flush();
-    this.down.clear();
-    this.inner.end();
+    this.#up.flush();
+    this.#down.clear();
+    this.#inner.end();
   }
 
-  private arrived(batch: Arrived[]): void {
+  #arrived(batch: Arrived[]): void {
     for (const packet of batch) {
-      this.pass(this.down, packet, () => this.events.packets([packet], sharedNow()), () => {});
+      this.#pass(this.#down, packet, () => this.events.packets([packet], sharedNow()), () => {});
     }
   }
 
-  private pass(direction: Direction, { carrier, bytes }: Arrived, arrive: () => void, lose: () => void): void {
+  #pass(direction: Direction, { carrier, bytes }: Arrived, arrive: () => void, lose: () => void): void {
     // A WebSocket is one stream, whatever a packet asks for.
-    const isStream = this.via === "websocket" || carrier !== Carrier.Datagram;
-    const isOrdered = this.via === "websocket" || carrier === Carrier.Stream;
+    const isStream = this.#via === "websocket" || carrier !== Carrier.Datagram;
+    const isOrdered = this.#via === "websocket" || carrier === Carrier.Stream;
     direction.offer(isStream, isOrdered, bytes.length, arrive, lose);
   }
 }

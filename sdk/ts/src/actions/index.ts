@@ -72,8 +72,8 @@ const FAILED = "failed";
 
 /** The class behind `Acting`. */
 export class ActingImpl implements Acting {
-  private readonly undo: (() => void)[] = [];
-  private readonly gone: Entity[] = [];
+  readonly #undo: (() => void)[] = [];
+  readonly #gone: Entity[] = [];
 
   constructor(
     private readonly room: ActingRoom,
@@ -110,10 +110,10 @@ export class ActingImpl implements Acting {
   }
 
   set<C extends Component>(entity: Entity, component: C, value: Infer<C>): boolean {
-    if (!this.writes(entity, component)) return false;
+    if (!this.#writes(entity, component)) return false;
     const before = this.get(entity, component);
     this.room.world.set(entity, component, value);
-    this.undo.push(() => {
+    this.#undo.push(() => {
       if (before === undefined) this.room.world.remove(entity, component);
       else this.room.world.set(entity, component, before);
     });
@@ -122,20 +122,20 @@ export class ActingImpl implements Acting {
 
   remove(entity: Entity, component: Component): boolean {
     const before = this.get(entity, component);
-    if (before === undefined || !this.writes(entity, component)) return false;
-    this.undo.push(() => this.room.world.set(entity, component, before));
+    if (before === undefined || !this.#writes(entity, component)) return false;
+    this.#undo.push(() => this.room.world.set(entity, component, before));
     return this.room.world.remove(entity, component);
   }
 
   spawn(owner?: PlayerId): Entity | undefined {
     if (!this.isHost || !this.isFirst) return undefined;
     const entity = this.room.world.spawn(owner);
-    this.undo.push(() => this.room.world.despawn(entity));
+    this.#undo.push(() => this.room.world.despawn(entity));
     return entity;
   }
 
   despawn(entity: Entity): void {
-    this.gone.push(entity);
+    this.#gone.push(entity);
   }
 
   rewind<C extends Component>(component: C): Past<C> | undefined {
@@ -149,13 +149,13 @@ export class ActingImpl implements Acting {
   /** Keeps what was done, or undoes it. */
   end(isKept: boolean): void {
     if (!isKept) {
-      for (const undo of this.undo.reverse()) undo();
+      for (const undo of this.#undo.reverse()) undo();
     } else if (this.isHost) {
-      for (const entity of this.gone) if (this.room.world.has(entity)) this.room.world.despawn(entity);
+      for (const entity of this.#gone) if (this.room.world.has(entity)) this.room.world.despawn(entity);
     }
   }
 
-  private writes(entity: Entity, { name }: Component): boolean {
+  #writes(entity: Entity, { name }: Component): boolean {
     return this.isHost || (this.room.predicted.has(name) && this.owner(entity) === this.room.me);
   }
 }

@@ -5,8 +5,8 @@ const HEAD_START_US = 1_000_000;
 
 /** Instants for the core. */
 export class Clock {
-  private last = 0;
-  private readonly origin = performance.timeOrigin;
+  #last = 0;
+  readonly #origin = performance.timeOrigin;
 
   /** Now, in µs. */
   now(): number {
@@ -15,17 +15,17 @@ export class Clock {
 
   /** An instant that another thread read, in µs; never before one that was given. */
   at(sharedMs: number): number {
-    this.last = Math.max(this.last, Math.round(this.us(sharedMs)));
-    return this.last;
+    this.#last = Math.max(this.#last, Math.round(this.us(sharedMs)));
+    return this.#last;
   }
 
   /** The same without an order among instants: for spans. */
   us(sharedMs: number): number {
-    return Math.max(0, (sharedMs - this.origin) * 1_000 + HEAD_START_US);
+    return Math.max(0, (sharedMs - this.#origin) * 1_000 + HEAD_START_US);
   }
 
   /** When an instant of the core is, in ms as threads share them. */
   shared(us: number): number {
-    return (us - HEAD_START_US) / 1_000 + this.origin;
+    return (us - HEAD_START_US) / 1_000 + this.#origin;
   }
 }

@@ -53,20 +53,20 @@ const PASSING: readonly string[] = ["unreachable", "connection_lost", "unavailab
 
 export class Driver {
   readonly clock = new Clock();
-  private transport!: Transport;
-  private phase: "idle" | "dialling" | "linked" | "over" = "idle";
-  private isFirstVisit = true;
-  private redirects = 0;
-  private held: Arrived | undefined;
-  private streamUnderWay = 0;
-  private datagramsUnderWay = 0;
-  private armed = Number.POSITIVE_INFINITY;
-  private isTurning = false;
-  private turnIsDue = false;
-  private openedAt = 0;
-  private bothUntil = 0;
-  private via: Via | undefined;
-  private finished: (() => void)[] = [];
+  #transport!: Transport;
+  #phase: "idle" | "dialling" | "linked" | "over" = "idle";
+  #isFirstVisit = true;
+  #redirects = 0;
+  #held: Arrived | undefined;
+  #streamUnderWay = 0;
+  #datagramsUnderWay = 0;
+  #armed = Number.POSITIVE_INFINITY;
+  #isTurning = false;
+  #turnIsDue = false;
+  #openedAt = 0;
+  #bothUntil = 0;
+  #via: Via | undefined;
+  #finished: (() => void)[] = [];
 
   constructor(
     private readonly core: Core,
@@ -76,18 +76,18 @@ export class Driver {
 
   /** What the transport tells this driver. */
   readonly transportEvents: TransportEvents = {
-    opened: (via) => this.guarded(() => this.opened(via)),
-    failed: (why) => this.guarded(() => this.dialFailed(why)),
-    packets: (batch, at) => this.guarded(() => this.packets(batch, at)),
-    drained: (bytes, datagrams) => this.guarded(() => this.drained(bytes, datagrams)),
-    carries: (rate) => this.guarded(() => this.core.call((it) => it.path_carries(rate))),
+    opened: (via) => this.#guarded(() => this.#opened(via)),
+    failed: (why) => this.#guarded(() => this.#dialFailed(why)),
+    packets: (batch, at) => this.#guarded(() => this.#packets(batch, at)),
+    drained: (bytes, datagrams) => this.#guarded(() => this.#drained(bytes, datagrams)),
+    carries: (rate) => this.#guarded(() => this.core.call((it) => it.path_carries(rate))),
     wrote: (bytes, began, ended, waits) =>
-      this.guarded(() => {
+      this.#guarded(() => {
         const { clock } = this;
         this.core.call((it) => it.wrote(bytes, clock.us(began), clock.us(ended), waits ? 1 : 0));
       }),
-    closed: (why) => this.guarded(() => this.lost(why)),
-    beat: () => this.guarded(() => this.beat()),
+    closed: (why) => this.#guarded(() => this.#lost(why)),
+    beat: () => this.#guarded(() => this.#beat()),
   };
 
   /** The address where the room is, or is looked for. */
@@ -97,64 +97,64 @@ export class Driver {
 
   /** What carries the packets; undefined without a link. */
   get link(): Via | undefined {
-    return this.phase === "linked" ? this.via : undefined;
+    return this.#phase === "linked" ? this.#via : undefined;
   }
 
   /** Begins to dial. */
   begin(transport: Transport): void {
-    this.transport = transport;
-    this.guarded(() => this.dial());
+    this.#transport = transport;
+    this.#guarded(() => this.#dial());
   }
 
   /** Something was said to the core that may have to be sent: once this task is over. */
   soon(): void {
-    if (this.turnIsDue) return;
-    this.turnIsDue = true;
+    if (this.#turnIsDue) return;
+    this.#turnIsDue = true;
     queueMicrotask(() => {
-      this.turnIsDue = false;
-      this.guarded(() => {});
+      this.#turnIsDue = false;
+      this.#guarded(() => {});
     });
   }
 
   /** Sends what waits, now: a page that is being closed has no later. */
   flush(): void {
-    this.guarded(() => {});
+    this.#guarded(() => {});
   }
 
   /** The network may be back, or the page was away: time passes, and the next attempt is made now. */
   hurry(): void {
-    this.guarded(() => {
+    this.#guarded(() => {
       const now = this.clock.now();
-      this.passTime(now);
-      if (this.phase === "idle" && Number.isFinite(this.core.ask((it) => it.next_attempt()))) this.attempt(now);
+      this.#passTime(now);
+      if (this.#phase === "idle" && Number.isFinite(this.core.ask((it) => it.next_attempt()))) this.#attempt(now);
     });
   }
 
   /** How often the link shows that this page lives while the page is busy; from the moment that the room is open. */
   keepAlive(everyMs: number): void {
-    this.guarded(() => {
-      if (this.phase === "linked") this.transport.heart(everyMs);
+    this.#guarded(() => {
+      if (this.#phase === "linked") this.#transport.heart(everyMs);
     });
   }
 
   /** Ends all: the room is over, and its goodbye is out or was given up. */
   end(): void {
-    if (this.phase === "over") return;
-    this.unlinked();
-    this.phase = "over";
-    this.transport?.end();
+    if (this.#phase === "over") return;
+    this.#unlinked();
+    this.#phase = "over";
+    this.#transport?.end();
   }
 
   get isOver(): boolean {
-    return this.phase === "over";
+    return this.#phase === "over";
   }
 
   /** Resolves when nothing is left to send, or the time is over. */
   whenFinished(patienceMs: number): Promise<void> {
     return new Promise((resolve) => {
-      if (this.phase !== "linked") return resolve();
+      if (this.#phase !== "linked") return resolve();
       const timer = setTimeout(resolve, patienceMs);
-      this.finished.push(() => {
+      this.#finished.push(() => {
         clearTimeout(timer);
         resolve();
       });
@@ -162,68 +162,68 @@ export class Driver {
   }
 
   /** Runs a step and then a turn. A core that dies ends the driver. */
-  private guarded(step: () => void): void {
-    if (this.phase === "over") return;
-    if (this.isTurning) return step();
-    this.isTurning = true;
+  #guarded(step: () => void): void {
+    if (this.#phase === "over") return;
+    if (this.#isTurning) return step();
+    this.#isTurning = true;
     try {
       step();
-      this.turn();
+      this.#turn();
     } catch (thrown) {
-      this.isTurning = false;
+      this.#isTurning = false;
       const why = thrown instanceof ParlorError ? thrown : new ParlorError("defect", sentence(thrown), undefined, { cause: thrown });
       this.end();
       return this.events.failed(why);
     }
-    this.isTurning = false;
+    this.#isTurning = false;
   }
 
-  private turn(): void {
-    if (this.phase === "linked") this.sendAll();
-    if (this.phase === "linked" && this.held === undefined && this.core.ask((it) => it.is_finished()) === 1) {
-      this.transport.close("done", "session over, or goes on elsewhere");
-      this.unlinked();
+  #turn(): void {
+    if (this.#phase === "linked") this.#sendAll();
+    if (this.#phase === "linked" && this.#held === undefined && this.core.ask((it) => it.is_finished()) === 1) {
+      this.#transport.close("done", "session over, or goes on elsewhere");
+      this.#unlinked();
     }
-    if (this.phase === "idle") this.goOn();
-    this.arm();
+    if (this.#phase === "idle") this.#goOn();
+    this.#arm();
   }
 
-  private sendAll(): void {
+  #sendAll(): void {
     const batch: Arrived[] = [];
     for (;;) {
-      const packet = this.held ?? this.nextPacket();
-      this.held = undefined;
+      const packet = this.#held ?? this.#nextPacket();
+      this.#held = undefined;
       if (packet === undefined) break;
-      if (!this.hasCredit(packet.carrier)) {
-        this.held = packet;
+      if (!this.#hasCredit(packet.carrier)) {
+        this.#held = packet;
         break;
       }
-      if (packet.carrier === Carrier.Datagram && this.via === "webtransport") this.datagramsUnderWay += 1;
-      else this.streamUnderWay += packet.bytes.length;
+      if (packet.carrier === Carrier.Datagram && this.#via === "webtransport") this.#datagramsUnderWay += 1;
+      else this.#streamUnderWay += packet.bytes.length;
       batch.push(packet);
     }
-    if (batch.length > 0) this.transport.send(batch);
+    if (batch.length > 0) this.#transport.send(batch);
   }
 
-  private nextPacket(): Arrived | undefined {
+  #nextPacket(): Arrived | undefined {
     const now = this.clock.now();
     const carrier = this.core.call((it) => it.next_packet(now));
     return carrier === 0 ? undefined : { carrier: carrier as Carrier, bytes: this.core.bytes() };
   }
 
-  private hasCredit(carrier: Carrier): boolean {
-    return carrier === Carrier.Datagram && this.via === "webtransport"
-      ? this.datagramsUnderWay < DATAGRAMS_UNDER_WAY_MAX
-      : this.streamUnderWay < STREAM_BYTES_UNDER_WAY_MAX;
+  #hasCredit(carrier: Carrier): boolean {
+    return carrier === Carrier.Datagram && this.#via === "webtransport"
+      ? this.#datagramsUnderWay < DATAGRAMS_UNDER_WAY_MAX
+      : this.#streamUnderWay < STREAM_BYTES_UNDER_WAY_MAX;
   }
 
-  private drained(streamBytes: number, datagrams: number): void {
-    this.streamUnderWay = Math.max(0, this.streamUnderWay - streamBytes);
-    this.datagramsUnderWay = Math.max(0, this.datagramsUnderWay - datagrams);
+  #drained(streamBytes: number, datagrams: number): void {
+    this.#streamUnderWay = Math.max(0, this.#streamUnderWay - streamBytes);
+    this.#datagramsUnderWay = Math.max(0, this.#datagramsUnderWay - datagrams);
   }
 
-  private packets(batch: Arrived[], sharedMs: number): void {
-    if (this.phase !== "linked") return;
+  #packets(batch: Arrived[], sharedMs: number): void {
+    if (this.#phase !== "linked") return;
     const at = this.clock.at(sharedMs);
     for (const { carrier, bytes } of batch) {
       const length = this.core.put(bytes);
@@ -232,83 +232,83 @@ export class Driver {
     this.events.changed();
   }
 
-  private beat(): void {
-    this.armed = Number.POSITIVE_INFINITY;
-    this.passTime(this.clock.now());
+  #beat(): void {
+    this.#armed = Number.POSITIVE_INFINITY;
+    this.#passTime(this.clock.now());
     this.events.changed();
   }
 
-  private passTime(now: number): void {
+  #passTime(now: number): void {
     if (this.core.ask((it) => it.next_timeout()) <= now) this.core.call((it) => it.timeout(now));
   }
 
   /** Sets the timer, unless an earlier beat will set it. */
-  private arm(): void {
+  #arm(): void {
     const now = this.clock.now();
-    const attempt = this.phase === "idle" ? this.core.ask((it) => it.next_attempt()) : Number.POSITIVE_INFINITY;
+    const attempt = this.#phase === "idle" ? this.core.ask((it) => it.next_attempt()) : Number.POSITIVE_INFINITY;
     const due = Math.min(this.core.ask((it) => it.next_timeout()), attempt, this.events.gameDue(now));
-    if (due >= this.armed || this.phase === "over") return;
-    this.armed = due;
-    this.transport.beatAt(this.clock.shared(due));
+    if (due >= this.#armed || this.#phase === "over") return;
+    this.#armed = due;
+    this.#transport.beatAt(this.clock.shared(due));
   }
 
-  private opened(via: Via): void {
-    if (this.phase !== "dialling") return;
+  #opened(via: Via): void {
+    if (this.#phase !== "dialling") return;
     const now = this.clock.now();
-    this.phase = "linked";
-    this.via = via;
-    this.openedAt = now;
-    this.held = undefined;
-    this.streamUnderWay = 0;
-    this.datagramsUnderWay = 0;
-    if (via === "websocket") this.bothUntil = now + WINNER_REMEMBERED_US;
+    this.#phase = "linked";
+    this.#via = via;
+    this.#openedAt = now;
+    this.#held = undefined;
+    this.#streamUnderWay = 0;
+    this.#datagramsUnderWay = 0;
+    if (via === "websocket") this.#bothUntil = now + WINNER_REMEMBERED_US;
     this.core.call((it) => it.connected(LINK_NUMBER[via], now));
     this.events.linked();
   }
 
-  private lost(why: string): void {
-    if (this.phase !== "linked") return;
+  #lost(why: string): void {
+    if (this.#phase !== "linked") return;
     const now = this.clock.now();
-    if (now - this.openedAt < SHORT_LIVED_US) this.bothUntil = now + WINNER_REMEMBERED_US;
-    this.unlinked();
+    if (now - this.#openedAt < SHORT_LIVED_US) this.#bothUntil = now + WINNER_REMEMBERED_US;
+    this.#unlinked();
     const length = this.core.putValues(why);
     this.core.call((it) => it.disconnected(length, now));
     this.events.changed();
   }
 
-  private unlinked(): void {
-    this.phase = "idle";
-    this.held = undefined;
-    for (const resolve of this.finished.splice(0)) resolve();
+  #unlinked(): void {
+    this.#phase = "idle";
+    this.#held = undefined;
+    for (const resolve of this.#finished.splice(0)) resolve();
   }
 
   /** Without a link: where the room wants to go on, and when. */
-  private goOn(): void {
+  #goOn(): void {
     const { core } = this;
     if (core.ask((it) => it.redirect()) === 1) {
       const redirect = core.value() as string;
-      this.redirects += 1;
-      if (this.redirects > REDIRECTS_MAX) {
-        return this.dialFailed({ code: "unreachable", message: "the servers sent this room from one to the other in circles", hint: "" });
+      this.#redirects += 1;
+      if (this.#redirects > REDIRECTS_MAX) {
+        return this.#dialFailed({ code: "unreachable", message: "the servers sent this room from one to the other in circles", hint: "" });
       }
       this.options.address = redirected(redirect, this.options.address);
-      if (this.isFirstVisit) return this.dial();
+      if (this.#isFirstVisit) return this.#dial();
     }
-    this.isFirstVisit = false;
+    this.#isFirstVisit = false;
     const now = this.clock.now();
-    if (core.ask((it) => it.next_attempt()) <= now) this.attempt(now);
+    if (core.ask((it) => it.next_attempt()) <= now) this.#attempt(now);
   }
 
-  private attempt(now: number): void {
+  #attempt(now: number): void {
     this.core.call((it) => it.attempt_begins(now));
     this.events.changed();
-    this.dial();
+    this.#dial();
   }
 
-  private dial(): void {
-    this.phase = "dialling";
+  #dial(): void {
+    this.#phase = "dialling";
     const { address, joins } = this.options;
-    if (this.isFirstVisit) {
+    if (this.#isFirstVisit) {
       const place = placeOf(address);
       const found: Data = {
         server: place,
@@ -320,54 +320,54 @@ export class Driver {
       this.core.call((it) => it.found(length, 0));
     }
     const asks = this.options.token === undefined ? 0 : this.core.ask((it) => it.admission());
-    if (asks === 0 || this.options.token === undefined) return this.dialNow();
+    if (asks === 0 || this.options.token === undefined) return this.#dialNow();
     const code = this.core.value() as string | null;
-    void this.dialWithToken(this.options.token, { create: asks === 1, ...(code === null ? {} : { room: code }) });
+    void this.#dialWithToken(this.options.token, { create: asks === 1, ...(code === null ? {} : { room: code }) });
   }
 
-  private async dialWithToken(get: TokenSource, admission: Admission): Promise<void> {
+  async #dialWithToken(get: TokenSource, admission: Admission): Promise<void> {
     try {
       const token = await get(this.options.address, admission);
-      this.guarded(() => {
+      this.#guarded(() => {
         const length = this.core.putValues(token);
         this.core.call((it) => it.token(length));
-        this.dialNow();
+        this.#dialNow();
       });
     } catch (thrown) {
-      this.guarded(() => this.noToken(thrown));
+      this.#guarded(() => this.#noToken(thrown));
     }
   }
 
   /** Without a token there is no connection: the room is refused, put off, or tried again. */
-  private noToken(thrown: unknown): void {
+  #noToken(thrown: unknown): void {
     if (!(thrown instanceof ParlorError)) {
       const message = `no token: ${sentence(thrown)}`;
-      return this.dialFailed({ code: "unauthorized", message, hint: "see why the function `token` rejected" });
+      return this.#dialFailed({ code: "unauthorized", message, hint: "see why the function `token` rejected" });
     }
     const { code, message, hint, retryAfterMs } = thrown;
-    if (this.isFirstVisit || PASSING.includes(code)) {
-      if (this.isFirstVisit || retryAfterMs === undefined) return this.dialFailed({ code, message, hint });
-      this.phase = "idle";
+    if (this.#isFirstVisit || PASSING.includes(code)) {
+      if (this.#isFirstVisit || retryAfterMs === undefined) return this.#dialFailed({ code, message, hint });
+      this.#phase = "idle";
       const length = this.core.putValues(message);
       this.core.call((it) => it.attempt_put_off(length, retryAfterMs, this.clock.now()));
     } else {
-      this.phase = "idle";
+      this.#phase = "idle";
       const length = this.core.putValues({ code, message });
       this.core.call((it) => it.attempt_refused(length, this.clock.now()));
     }
     this.events.changed();
   }
 
-  private dialNow(): void {
+  #dialNow(): void {
     const { address, via } = this.options;
-    const headStartMs = this.clock.now() < this.bothUntil ? 0 : HEAD_START_MS;
-    this.transport.dial({ address, via, headStartMs });
+    const headStartMs = this.clock.now() < this.#bothUntil ? 0 : HEAD_START_MS;
+    this.#transport.dial({ address, via, headStartMs });
   }
 
-  private dialFailed({ code, message, hint }: Failure): void {
+  #dialFailed({ code, message, hint }: Failure): void {
     const now = this.clock.now();
-    this.phase = "idle";
-    if (!this.isFirstVisit) {
+    this.#phase = "idle";
+    if (!this.#isFirstVisit) {
       const length = this.core.putValues(message);
       this.core.call((it) => it.attempt_failed(length, now));
       return this.events.changed();

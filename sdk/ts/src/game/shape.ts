@@ -54,8 +54,8 @@ export function checkOf(shape: Shape | undefined): Check | undefined {
 
 /** The checks of a game's state, by pattern. */
 export class KeyChecks {
-  private readonly exact = new Map<string, Check>();
-  private readonly patterns: { before: string; after: string; check: Check }[] = [];
+  readonly #exact = new Map<string, Check>();
+  readonly #patterns: { before: string; after: string; check: Check }[] = [];
 
   constructor(state: Readonly<Record<string, Shape>> = {}) {
     for (const [pattern, shape] of Object.entries(state)) {
@@ -65,16 +65,16 @@ export class KeyChecks {
       }
       const check = checkOf(shape);
       if (check === undefined) continue;
-      if (parts.length === 1) this.exact.set(pattern, check);
-      else this.patterns.push({ before: parts[0]!, after: parts[1]!, check });
+      if (parts.length === 1) this.#exact.set(pattern, check);
+      else this.#patterns.push({ before: parts[0]!, after: parts[1]!, check });
     }
   }
 
   /** The check of a key, if its value is to be checked. */
   of(key: string): Check | undefined {
-    const exact = this.exact.get(key);
-    if (exact !== undefined || this.patterns.length === 0) return exact;
-    return this.patterns.find(
+    const exact = this.#exact.get(key);
+    if (exact !== undefined || this.#patterns.length === 0) return exact;
+    return this.#patterns.find(
       ({ before, after }) => key.length >= before.length + after.length && key.startsWith(before) && key.endsWith(after),
     )?.check;
   }

@@ -81,77 +81,77 @@ export async function dial(request: DialRequest, tools: DialTools, events: LinkE
 /** Attempts that race: the first link that stands wins, and ends the others. */
 class Attempts {
   readonly winner: Promise<Link>;
-  private settle!: { resolve(link: Link): void; reject(why: unknown): void };
-  private readonly ends: AbortController[] = [];
-  private readonly failures: unknown[] = [];
-  private running = 0;
-  private waiting = 0;
-  private isOver = false;
+  #settle!: { resolve(link: Link): void; reject(why: unknown): void };
+  readonly #ends: AbortController[] = [];
+  readonly #failures: unknown[] = [];
+  #running = 0;
+  #waiting = 0;
+  #isOver = false;
 
   constructor(
     private readonly signal: AbortSignal,
     private readonly address: Address,
   ) {
     this.winner = new Promise((resolve, reject) => {
-      this.settle = { resolve, reject };
+      this.#settle = { resolve, reject };
     });
-    if (signal.aborted) this.aborted();
-    else signal.addEventListener("abort", this.aborted, { once: true });
+    if (signal.aborted) this.#aborted();
+    else signal.addEventListener("abort", this.#aborted, { once: true });
   }
 
-  private readonly aborted = () => this.over(() => this.settle.reject(abortReason(this.signal)));
+  readonly #aborted = () => this.#over(() => this.#settle.reject(abortReason(this.signal)));
 
   /** Begins an attempt. What it returns resolves when the attempt is over. */
   add(patienceMs: number, open: (signal: AbortSignal) => Promise<Link>): Promise<void> {
-    if (this.isOver) return Promise.resolve();
+    if (this.#isOver) return Promise.resolve();
     const end = new AbortController();
-    this.ends.push(end);
-    this.running += 1;
+    this.#ends.push(end);
+    this.#running += 1;
     const timer = setTimeout(() => {
       end.abort(new LinkFault("unreachable", `no answer within ${patienceMs / 1000} s`));
     }, patienceMs);
     return open(end.signal).then(
       (link) => {
         clearTimeout(timer);
-        if (this.isOver) link.close("done", "another link was first");
-        else this.over(() => this.settle.resolve(link));
+        if (this.#isOver) link.close("done", "another link was first");
+        else this.#over(() => this.#settle.resolve(link));
       },
       (thrown: unknown) => {
         clearTimeout(timer);
-        this.running -= 1;
-        this.failures.push(thrown);
-        this.failIfAll();
+        this.#running -= 1;
+        this.#failures.push(thrown);
+        this.#failIfAll();
       },
     );
   }
 
   /** Begins something when the time is over or `first` is, whichever comes first. */
   after(ms: number, first: Promise<void>, begin: () => void): void {
-    this.waiting += 1;
+    this.#waiting += 1;
     let begun = false;
     const once = () => {
       if (begun) return;
       begun = true;
       clearTimeout(timer);
-      this.waiting -= 1;
-      if (!this.isOver) begin();
-      this.failIfAll();
+      this.#waiting -= 1;
+      if (!this.#isOver) begin();
+      this.#failIfAll();
     };
     const timer = setTimeout(once, ms);
     void first.then(once);
   }
 
-  private failIfAll(): void {
-    if (this.isOver || this.running > 0 || this.waiting > 0) return;
-    this.over(() => this.settle.reject(worst(this.failures, this.address)));
+  #failIfAll(): void {
+    if (this.#isOver || this.#running > 0 || this.#waiting > 0) return;
+    this.#over(() => this.#settle.reject(worst(this.#failures, this.address)));
   }
 
-  private over(settle: () => void): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    this.signal.removeEventListener("abort", this.aborted);
+  #over(settle: () => void): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.signal.removeEventListener("abort", this.#aborted);
     settle();
-    for (const end of this.ends) end.abort(new LinkFault("aborted", "another link was first"));
+    for (const end of this.#ends) end.abort(new LinkFault("aborted", "another link was first"));
   }
 }
 

@@ -34,65 +34,65 @@ export class StreamFault extends Error {
 
 /** Reads the packets of one incoming stream from its chunks. */
 export class StreamReader {
-  private kind: number | undefined;
-  private held: Uint8Array = new Uint8Array(0);
+  #kind: number | undefined;
+  #held: Uint8Array = new Uint8Array(0);
   /** The bytes of `held` that wait for more. */
   get unfinished(): number {
-    return this.held.length;
+    return this.#held.length;
   }
 
   /** Whether it is the stream of records; undefined before its first byte. */
   get isRecords(): boolean | undefined {
-    return this.kind === undefined ? undefined : this.kind === RECORDS;
+    return this.#kind === undefined ? undefined : this.#kind === RECORDS;
   }
 
   /** The packets that a chunk completes. */
   push(chunk: Uint8Array): Uint8Array[] {
     let bytes = chunk;
-    if (this.kind === undefined) {
+    if (this.#kind === undefined) {
       if (bytes.length === 0) return [];
-      this.kind = bytes[0]!;
-      if (this.kind !== RECORDS && this.kind !== ISOLATED) {
-        throw new StreamFault("malformed", `a stream is of the unknown type ${this.kind}`);
+      this.#kind = bytes[0]!;
+      if (this.#kind !== RECORDS && this.#kind !== ISOLATED) {
+        throw new StreamFault("malformed", `a stream is of the unknown type ${this.#kind}`);
       }
       bytes = bytes.subarray(1);
     }
-    this.held = this.held.length === 0 ? bytes : joined(this.held, bytes);
-    if (this.kind === ISOLATED) {
-      if (this.held.length > STREAM_PACKET_BYTES_MAX) throw new StreamFault("tooLarge", "an isolated packet is too large");
-      this.held = this.held.slice();
+    this.#held = this.#held.length === 0 ? bytes : joined(this.#held, bytes);
+    if (this.#kind === ISOLATED) {
+      if (this.#held.length > STREAM_PACKET_BYTES_MAX) throw new StreamFault("tooLarge", "an isolated packet is too large");
+      this.#held = this.#held.slice();
       return [];
     }
     const packets: Uint8Array[] = [];
     for (;;) {
-      const packet = this.record();
+      const packet = this.#record();
       if (packet === undefined) break;
       packets.push(packet);
     }
     // A chunk belongs to whoever gave it: only what is left of it is kept.
-    this.held = this.held.slice();
+    this.#held = this.#held.slice();
     return packets;
   }
 
   /** The packet that the end of the stream completes. */
   end(): Uint8Array | undefined {
-    if (this.kind === ISOLATED) return this.held;
-    if (this.held.length > 0) throw new StreamFault("malformed", "the stream of records ends within a record");
+    if (this.#kind === ISOLATED) return this.#held;
+    if (this.#held.length > 0) throw new StreamFault("malformed", "the stream of records ends within a record");
     return undefined;
   }
 
-  private record(): Uint8Array | undefined {
-    const first = this.held[0];
+  #record(): Uint8Array | undefined {
+    const first = this.#held[0];
     if (first === undefined) return undefined;
     const width = 1 << (first >> 6);
     if (width > 4) throw new StreamFault("malformed", "the length of a record is too long");
-    if (this.held.length < width) return undefined;
-    const [length, end] = readVarint(this.held, 0);
+    if (this.#held.length < width) return undefined;
+    const [length, end] = readVarint(this.#held, 0);
     if (end < 0) throw new StreamFault("malformed", "the length of a record is not in its shortest form");
     if (length > STREAM_PACKET_BYTES_MAX) throw new StreamFault("tooLarge", `a record has ${length} bytes`);
-    if (this.held.length < end + length) return undefined;
-    const packet = this.held.slice(end, end + length);
-    this.held = this.held.subarray(end + length);
+    if (this.#held.length < end + length) return undefined;
+    const packet = this.#held.slice(end, end + length);
+    this.#held = this.#held.subarray(end + length);
     return packet;
   }
 }

@@ -53,13 +53,13 @@ const HANGS_AFTER_MS = 10_000;
 
 /** The transport on this thread. */
 export class LocalTransport implements Transport {
-  private link: Link | undefined;
-  private dialling: AbortController | undefined;
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private pulse: { every: number; timer: ReturnType<typeof setInterval> } | undefined;
+  #link: Link | undefined;
+  #dialling: AbortController | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #pulse: { every: number; timer: ReturnType<typeof setInterval> } | undefined;
   /** When the page last handed a packet over, and when it last did anything. */
-  private lastSent = 0;
-  private lastHeard = 0;
+  #lastSent = 0;
+  #lastHeard = 0;
 
   constructor(
     private readonly tools: DialTools,
@@ -69,7 +69,7 @@ export class LocalTransport implements Transport {
   dial(request: DialRequest): void {
     this.close("done", "another link is dialled");
     const end = new AbortController();
-    this.dialling = end;
+    this.#dialling = end;
     // A link can be over before the promise of it has told that it stands.
     let over: string | undefined;
     let link: Link | undefined;
@@ -82,51 +82,51 @@ export class LocalTransport implements Transport {
       },
       closed: (why) => {
         over = why;
-        if (link !== undefined && this.link === link) this.lost(why);
+        if (link !== undefined && this.#link === link) this.#lost(why);
       },
     };
     dial(request, this.tools, events, end.signal).then(
       (stands) => {
         if (end.signal.aborted) return stands.close("done", "the page went on");
         link = stands;
-        this.dialling = undefined;
-        this.link = link;
+        this.#dialling = undefined;
+        this.#link = link;
         this.events.opened(link.via);
-        if (over !== undefined) this.lost(over);
+        if (over !== undefined) this.#lost(over);
       },
       (thrown: unknown) => {
         if (end.signal.aborted) return;
-        this.dialling = undefined;
+        this.#dialling = undefined;
         this.events.failed(failureOf(thrown));
       },
     );
   }
 
   send(packets: Arrived[]): void {
-    this.heard();
-    this.lastSent = this.lastHeard;
-    for (const { carrier, bytes } of packets) this.link?.send(carrier, bytes);
+    this.#heard();
+    this.#lastSent = this.#lastHeard;
+    for (const { carrier, bytes } of packets) this.#link?.send(carrier, bytes);
   }
 
   close(word: CloseWord, reason: string): void {
     this.heart(0);
-    this.dialling?.abort(new LinkFault("aborted", reason));
-    this.dialling = undefined;
-    this.link?.close(word, reason);
-    this.link = undefined;
+    this.#dialling?.abort(new LinkFault("aborted", reason));
+    this.#dialling = undefined;
+    this.#link?.close(word, reason);
+    this.#link = undefined;
   }
 
   beatAt(at: number | undefined): void {
-    this.heard();
-    clearTimeout(this.timer);
-    this.timer = at === undefined ? undefined : setTimeout(() => this.events.beat(), Math.max(0, at - sharedNow()));
+    this.#heard();
+    clearTimeout(this.#timer);
+    this.#timer = at === undefined ? undefined : setTimeout(() => this.events.beat(), Math.max(0, at - sharedNow()));
   }
 
   heart(everyMs: number): void {
-    this.heard();
-    if (this.pulse?.every === everyMs) return;
-    clearInterval(this.pulse?.timer);
-    this.pulse = everyMs > 0 ? { every: everyMs, timer: setInterval(() => this.beatHeart(everyMs), everyMs) } : undefined;
+    this.#heard();
+    if (this.#pulse?.every === everyMs) return;
+    clearInterval(this.#pulse?.timer);
+    this.#pulse = everyMs > 0 ? { every: everyMs, timer: setInterval(() => this.#beatHeart(everyMs), everyMs) } : undefined;
   }
 
   end(): void {
@@ -134,19 +134,19 @@ export class LocalTransport implements Transport {
     this.beatAt(undefined);
   }
 
-  private heard(): void {
-    this.lastHeard = performance.now();
+  #heard(): void {
+    this.#lastHeard = performance.now();
   }
 
-  private beatHeart(everyMs: number): void {
+  #beatHeart(everyMs: number): void {
     const now = performance.now();
-    if (this.link === undefined || now - this.lastSent < everyMs || now - this.lastHeard > HANGS_AFTER_MS) return;
-    this.link.send(this.link.via === "webtransport" ? Carrier.Datagram : Carrier.Stream, SIGN_OF_LIFE);
+    if (this.#link === undefined || now - this.#lastSent < everyMs || now - this.#lastHeard > HANGS_AFTER_MS) return;
+    this.#link.send(this.#link.via === "webtransport" ? Carrier.Datagram : Carrier.Stream, SIGN_OF_LIFE);
   }
 
-  private lost(why: string): void {
+  #lost(why: string): void {
     this.heart(0);
-    this.link = undefined;
+    this.#link = undefined;
     this.events.closed(why);
   }
 }

@@ -70,36 +70,36 @@ export function openWebSocket(
 
 class WebSocketLink implements Link {
   readonly via = "websocket";
-  private isOver = false;
+  #isOver = false;
   /** Bytes that were sent, and those of them that were told to have drained. */
-  private sent = 0;
-  private told = 0;
+  #sent = 0;
+  #told = 0;
   /** Since when the socket has something to send, and what it had taken then. */
-  private busy: { since: number; taken: number } | undefined;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  #busy: { since: number; taken: number } | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly socket: WebSocketLike,
     private readonly events: LinkEvents,
   ) {
-    socket.addEventListener("message", (event: { data: unknown }) => this.received(event.data));
+    socket.addEventListener("message", (event: { data: unknown }) => this.#received(event.data));
     socket.addEventListener("close", (event: { code?: number; reason?: string }) => {
       const reason = event.reason === undefined || event.reason === "" ? "" : `: ${event.reason}`;
-      this.ended(event.code === 1006 || event.code === undefined ? "the connection was lost" : `the server closed the connection (${event.code})${reason}`);
+      this.#ended(event.code === 1006 || event.code === undefined ? "the connection was lost" : `the server closed the connection (${event.code})${reason}`);
     });
   }
 
   send(_: Carrier, packet: Uint8Array): void {
-    if (this.isOver) return;
-    this.sent += packet.length;
+    if (this.#isOver) return;
+    this.#sent += packet.length;
     this.socket.send(packet);
-    this.look();
+    this.#look();
   }
 
   close(word: CloseWord, reason: string): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    clearTimeout(this.timer);
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
     try {
       this.socket.close(mayClose(CLOSE[word].websocket), reason.slice(0, 100));
     } catch {
@@ -108,32 +108,32 @@ class WebSocketLink implements Link {
   }
 
   /** Tells what has drained, and looks again soon while something waits. */
-  private look(): void {
+  #look(): void {
     const waiting = this.socket.bufferedAmount;
-    const taken = Math.max(this.sent - waiting, this.told);
+    const taken = Math.max(this.#sent - waiting, this.#told);
     const now = performance.now();
-    if (this.busy !== undefined && (waiting === 0 || now - this.busy.since >= LOOK_EVERY_MS)) {
-      this.events.wrote(taken - this.busy.taken, this.busy.since, now, waiting > 0);
-      this.busy = undefined;
+    if (this.#busy !== undefined && (waiting === 0 || now - this.#busy.since >= LOOK_EVERY_MS)) {
+      this.events.wrote(taken - this.#busy.taken, this.#busy.since, now, waiting > 0);
+      this.#busy = undefined;
     }
-    if (waiting > 0) this.busy ??= { since: now, taken };
+    if (waiting > 0) this.#busy ??= { since: now, taken };
     // What the socket holds counts as sent while it is little: only a queue that stands holds the sender back.
-    const drained = waiting < STREAM_BYTES_UNDER_WAY_MAX / 2 ? this.sent : taken;
-    if (drained > this.told) {
-      const bytes = drained - this.told;
-      this.told = drained;
+    const drained = waiting < STREAM_BYTES_UNDER_WAY_MAX / 2 ? this.#sent : taken;
+    if (drained > this.#told) {
+      const bytes = drained - this.#told;
+      this.#told = drained;
       this.events.drained(bytes, 0);
     }
-    if (waiting > 0) this.timer ??= setTimeout(() => this.lookAgain(), LOOK_EVERY_MS);
+    if (waiting > 0) this.#timer ??= setTimeout(() => this.#lookAgain(), LOOK_EVERY_MS);
   }
 
-  private lookAgain(): void {
-    this.timer = undefined;
-    if (!this.isOver) this.look();
+  #lookAgain(): void {
+    this.#timer = undefined;
+    if (!this.#isOver) this.#look();
   }
 
-  private received(data: unknown): void {
-    if (this.isOver) return;
+  #received(data: unknown): void {
+    if (this.#isOver) return;
     if (!(data instanceof ArrayBuffer)) {
       this.close("notParlor", "text is no packet");
       return this.events.closed("the server sent what is no packet");
@@ -145,10 +145,10 @@ class WebSocketLink implements Link {
     this.events.packets([{ carrier: Carrier.Stream, bytes: new Uint8Array(data) }]);
   }
 
-  private ended(why: string): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    clearTimeout(this.timer);
+  #ended(why: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
     this.events.closed(why);
   }
 }

@@ -108,15 +108,15 @@ function fromBase64Url(text: string): Uint8Array {
 
 class WebTransportLink implements Link {
   readonly via = "webtransport";
-  private isOver = false;
-  private readonly records: WritableStreamDefaultWriter<Uint8Array>;
-  private readonly datagrams: WritableStreamDefaultWriter<Uint8Array>;
-  private readonly stats: ReturnType<typeof setInterval> | undefined;
+  #isOver = false;
+  readonly #records: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #datagrams: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #stats: ReturnType<typeof setInterval> | undefined;
   /** Bytes that the stream of records has not taken, since when, and what it took since. */
-  private waiting = 0;
-  private busySince = 0;
-  private unfinished = 0;
-  private hasRecords = false;
+  #waiting = 0;
+  #busySince = 0;
+  #unfinished = 0;
+  #hasRecords = false;
 
   constructor(
     private readonly session: WebTransportLike,
@@ -125,37 +125,37 @@ class WebTransportLink implements Link {
   ) {
     const { datagrams } = session;
     configure(datagrams);
-    this.records = stream.getWriter();
-    this.datagrams = (datagrams.createWritable?.() ?? datagrams.writable!).getWriter();
-    this.records.closed.catch(() => {});
-    this.datagrams.closed.catch(() => {});
-    this.records.write(Uint8Array.of(RECORDS)).catch(() => {});
+    this.#records = stream.getWriter();
+    this.#datagrams = (datagrams.createWritable?.() ?? datagrams.writable!).getWriter();
+    this.#records.closed.catch(() => {});
+    this.#datagrams.closed.catch(() => {});
+    this.#records.write(Uint8Array.of(RECORDS)).catch(() => {});
     session.closed.then(
-      (info) => this.ended(closeSentence(info)),
-      (thrown: unknown) => this.ended(`the connection was lost: ${sentence(thrown)}`),
+      (info) => this.#ended(closeSentence(info)),
+      (thrown: unknown) => this.#ended(`the connection was lost: ${sentence(thrown)}`),
     );
-    void this.readDatagrams(datagrams.readable);
-    void this.readStreams(session.incomingUnidirectionalStreams);
-    if (session.getStats !== undefined) this.stats = setInterval(() => void this.measure(), STATS_EVERY_MS);
+    void this.#readDatagrams(datagrams.readable);
+    void this.#readStreams(session.incomingUnidirectionalStreams);
+    if (session.getStats !== undefined) this.#stats = setInterval(() => void this.#measure(), STATS_EVERY_MS);
   }
 
   send(carrier: Carrier, packet: Uint8Array): void {
-    if (this.isOver) return;
-    if (carrier === Carrier.Datagram) return this.sendDatagram(packet);
+    if (this.#isOver) return;
+    if (carrier === Carrier.Datagram) return this.#sendDatagram(packet);
     const bytes = record(packet);
-    if (this.waiting === 0) this.busySince = performance.now();
-    this.waiting += bytes.length;
-    this.records.write(bytes).then(
-      () => this.wrote(bytes.length, packet.length),
+    if (this.#waiting === 0) this.#busySince = performance.now();
+    this.#waiting += bytes.length;
+    this.#records.write(bytes).then(
+      () => this.#wrote(bytes.length, packet.length),
       () => {},
     );
   }
 
   close(word: CloseWord, reason: string): void {
-    if (this.isOver) return;
-    this.over();
+    if (this.#isOver) return;
+    this.#over();
     // What was written before leaves first.
-    this.records.close().catch(() => {});
+    this.#records.close().catch(() => {});
     const close = () => {
       try {
         this.session.close({ closeCode: CLOSE[word].quic, reason: reason.slice(0, 100) });
@@ -163,32 +163,32 @@ class WebTransportLink implements Link {
         // It is over already.
       }
     };
-    this.records.closed.then(close, close);
+    this.#records.closed.then(close, close);
   }
 
-  private sendDatagram(packet: Uint8Array): void {
+  #sendDatagram(packet: Uint8Array): void {
     // A full queue drops the oldest by itself; the promise only says when this one left it.
     const left = () => {
-      if (!this.isOver) this.events.drained(0, 1);
+      if (!this.#isOver) this.events.drained(0, 1);
     };
-    this.datagrams.write(packet).then(left, left);
+    this.#datagrams.write(packet).then(left, left);
   }
 
-  private wrote(bytes: number, packet: number): void {
-    if (this.isOver) return;
-    this.waiting -= bytes;
+  #wrote(bytes: number, packet: number): void {
+    if (this.#isOver) return;
+    this.#waiting -= bytes;
     const now = performance.now();
-    if (this.stats === undefined) this.events.wrote(bytes, this.busySince, now, this.waiting > 0);
-    this.busySince = now;
+    if (this.#stats === undefined) this.events.wrote(bytes, this.#busySince, now, this.#waiting > 0);
+    this.#busySince = now;
     this.events.drained(packet, 0);
   }
 
-  private async readDatagrams(readable: ReadableStream<Uint8Array>): Promise<void> {
+  async #readDatagrams(readable: ReadableStream<Uint8Array>): Promise<void> {
     const reader = readable.getReader();
     try {
       for (;;) {
         const { value, done } = await reader.read();
-        if (done || this.isOver) return;
+        if (done || this.#isOver) return;
         this.events.packets([{ carrier: Carrier.Datagram, bytes: value }]);
       }
     } catch {
@@ -196,77 +196,77 @@ class WebTransportLink implements Link {
     }
   }
 
-  private async readStreams(streams: ReadableStream<ReadableStream<Uint8Array>>): Promise<void> {
+  async #readStreams(streams: ReadableStream<ReadableStream<Uint8Array>>): Promise<void> {
     const reader = streams.getReader();
     try {
       for (;;) {
         const { value, done } = await reader.read();
-        if (done || this.isOver) return;
-        void this.readStream(value);
+        if (done || this.#isOver) return;
+        void this.#readStream(value);
       }
     } catch {
       // The session's `closed` tells why.
     }
   }
 
-  private async readStream(stream: ReadableStream<Uint8Array>): Promise<void> {
+  async #readStream(stream: ReadableStream<Uint8Array>): Promise<void> {
     const reader = stream.getReader();
     const packets = new StreamReader();
     let held = 0;
     try {
       for (;;) {
         const { value, done } = await reader.read();
-        if (this.isOver) return;
+        if (this.#isOver) return;
         if (done) break;
         const first = packets.isRecords === undefined;
         const complete = packets.push(value);
-        if (first && packets.isRecords === true) this.onlyRecords();
-        this.unfinished += packets.unfinished - held;
+        if (first && packets.isRecords === true) this.#onlyRecords();
+        this.#unfinished += packets.unfinished - held;
         held = packets.unfinished;
-        if (this.unfinished > UNFINISHED_BYTES_MAX) throw new StreamFault("tooLarge", "too much has begun and not ended");
+        if (this.#unfinished > UNFINISHED_BYTES_MAX) throw new StreamFault("tooLarge", "too much has begun and not ended");
         if (complete.length > 0) this.events.packets(complete.map((bytes) => ({ carrier: Carrier.Stream, bytes })));
       }
       const last = packets.end();
       if (last !== undefined) this.events.packets([{ carrier: Carrier.Isolated, bytes: last }]);
     } catch (thrown) {
       // A stream that breaks with the session is told by the session.
-      if (thrown instanceof StreamFault) this.fault(thrown.word, thrown.message);
+      if (thrown instanceof StreamFault) this.#fault(thrown.word, thrown.message);
     } finally {
-      this.unfinished -= held;
+      this.#unfinished -= held;
       reader.releaseLock();
     }
   }
 
-  private onlyRecords(): void {
-    if (this.hasRecords) throw new StreamFault("malformed", "there is a second stream of records");
-    this.hasRecords = true;
+  #onlyRecords(): void {
+    if (this.#hasRecords) throw new StreamFault("malformed", "there is a second stream of records");
+    this.#hasRecords = true;
   }
 
-  private async measure(): Promise<void> {
+  async #measure(): Promise<void> {
     try {
       const stats = await this.session.getStats!();
       const bits = stats.estimatedSendRate;
-      if (typeof bits === "number" && bits > 0 && !this.isOver) this.events.carries(bits / 8);
+      if (typeof bits === "number" && bits > 0 && !this.#isOver) this.events.carries(bits / 8);
     } catch {
       // Some browsers have the call and no answer.
     }
   }
 
-  private fault(word: CloseWord, why: string): void {
-    if (this.isOver) return;
+  #fault(word: CloseWord, why: string): void {
+    if (this.#isOver) return;
     this.close(word, why);
     this.events.closed(`the server's packets are not Parlor's: ${why}`);
   }
 
-  private ended(why: string): void {
-    if (this.isOver) return;
-    this.over();
+  #ended(why: string): void {
+    if (this.#isOver) return;
+    this.#over();
     this.events.closed(why);
   }
 
-  private over(): void {
-    this.isOver = true;
-    clearInterval(this.stats);
+  #over(): void {
+    this.#isOver = true;
+    clearInterval(this.#stats);
   }
 }
 

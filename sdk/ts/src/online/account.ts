@@ -157,7 +157,7 @@ class AccountImpl implements Account {
   }
 
   create<S>(config: TurnConfig = {}, options?: EnterOptions): Promise<TurnRoom<S>> {
-    return this.enter({ op: "turn.create", input: wanted(config) }, options);
+    return this.#enter({ op: "turn.create", input: wanted(config) }, options);
   }
 
   join<S>(codeOrId: string, options?: EnterOptions): Promise<TurnRoom<S>> {
@@ -165,31 +165,31 @@ class AccountImpl implements Account {
     // Ids are longer than any code.
     const isCode = text.length <= CODE_CHARS_MAX && /^[A-Za-z0-9]+$/.test(text);
     const byCode = { op: "turn.join_by_code", input: { code: text.toUpperCase() } };
-    return this.enter(isCode ? byCode : { op: "turn.join", input: { room: text } }, options);
+    return this.#enter(isCode ? byCode : { op: "turn.join", input: { room: text } }, options);
   }
 
   resume<S>(id: string, options?: EnterOptions): Promise<TurnRoom<S>> {
-    return this.enter({ room: id }, options);
+    return this.#enter({ room: id }, options);
   }
 
   joinOrCreate<S>(config: TurnConfig = {}, { maxPlayers, ...others }: Criteria = {}, options?: EnterOptions): Promise<TurnRoom<S>> {
     const criteria = given({ ...others, max_players: maxPlayers });
     // Left out for servers that do not know it.
     const input = { ...wanted(config), ...given({ criteria: Object.keys(criteria).length > 0 ? criteria : undefined }) };
-    return this.enter({ op: "turn.join_or_create", input }, options);
+    return this.#enter({ op: "turn.join_or_create", input }, options);
   }
 
   turnRooms(): AsyncIterable<RoomSummary> {
-    return this.pages("turn.mine", {}, ({ rooms }) => rooms);
+    return this.#pages("turn.mine", {}, ({ rooms }) => rooms);
   }
 
   matches({ label, minMembers, maxMembers, openSeats }: MatchFilter = {}): AsyncIterable<LiveMatchInfo> {
     const filter = given({ label, min_members: minMembers, max_members: maxMembers, open_seats: openSeats });
-    return this.pages("match.list", filter, ({ matches }) => matches);
+    return this.#pages("match.list", filter, ({ matches }) => matches);
   }
 
   keptMatches(): AsyncIterable<KeptMatch> {
-    return this.pages("match.kept", {}, ({ matches }) => matches);
+    return this.#pages("match.kept", {}, ({ matches }) => matches);
   }
 
   async *matchLog(id: string): AsyncIterable<LogEntry> {
@@ -212,8 +212,8 @@ class AccountImpl implements Account {
     const { refresh } = await this.signer.secrets();
     const { app, environment } = this.options;
     // The connection is this sign-in's: it ends with it, perhaps before the answer.
-    if (everywhere) await this.ended(this.call("account.sign_out_everywhere", {}));
-    else if (refresh !== undefined) await this.ended(this.call("auth.sign_out", { app, refresh_token: refresh, ...given({ environment }) }));
+    if (everywhere) await this.#ended(this.call("account.sign_out_everywhere", {}));
+    else if (refresh !== undefined) await this.#ended(this.call("auth.sign_out", { app, refresh_token: refresh, ...given({ environment }) }));
     await this.signer.forget();
     this.connection.close(new ParlorError("signed_out", "this player signed out", "sign in again"));
   }
@@ -254,7 +254,7 @@ class AccountImpl implements Account {
   }
 
   /** Waits for a call with whose doing the connection may end. */
-  private async ended(call: Promise<unknown>): Promise<void> {
+  async #ended(call: Promise<unknown>): Promise<void> {
     await call.catch((thrown: unknown) => {
       const isGone = thrown instanceof ParlorError && ["connection_lost", "signed_out", "bad_refresh_token"].includes(thrown.code);
       if (!isGone) throw thrown;
@@ -262,7 +262,7 @@ class AccountImpl implements Account {
   }
 
   /** Enters a room: resolves once it was read. */
-  private enter<S>(want: Want, { signal }: EnterOptions = {}): Promise<TurnRoom<S>> {
+  #enter<S>(want: Want, { signal }: EnterOptions = {}): Promise<TurnRoom<S>> {
     const follower = new Follower(this.connection, want);
     const entered = new Promise<TurnRoom<S>>((resolve, reject) => {
       const room = new TurnRoomImpl<S>(follower, () => this.id);
@@ -283,7 +283,7 @@ class AccountImpl implements Account {
     return abortable(signal, entered, () => follower.close(new ParlorError("aborted", "the wait for the room was ended")));
   }
 
-  private async *pages<O extends "turn.mine" | "match.list" | "match.kept", T>(
+  async *#pages<O extends "turn.mine" | "match.list" | "match.kept", T>(
     op: O,
     input: Operations[O]["in"],
     items: (output: Operations[O]["out"]) => T[],

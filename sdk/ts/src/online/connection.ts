@@ -64,27 +64,27 @@ interface Asked extends Asker {
 /** A connection. Its rooms are followers. */
 export class Connection implements Line {
   account: AccountView | undefined;
-  private stage: Stage = "idle";
-  private socket: TextSocket | undefined;
-  private readonly rooms = new Set<Follower>();
-  private readonly listeners = new WeakMap<Follower, (event: RoomEvent) => void>();
-  private readonly asked = new Map<number, Asked>();
-  private queued: Asked[] = [];
-  private nextId = 0;
-  private access: string | undefined;
-  private seq: number | undefined;
-  private acknowledged: number | undefined;
-  private attempts = 0;
-  private heardAt = 0;
-  private retry: ReturnType<typeof setTimeout> | undefined;
-  private renewal: ReturnType<typeof setTimeout> | undefined;
-  private silence: ReturnType<typeof setTimeout> | undefined;
-  private idle: ReturnType<typeof setTimeout> | undefined;
-  private unwatch: (() => void) | undefined;
-  private closedBy: ParlorError | undefined;
+  #stage: Stage = "idle";
+  #socket: TextSocket | undefined;
+  readonly #rooms = new Set<Follower>();
+  readonly #listeners = new WeakMap<Follower, (event: RoomEvent) => void>();
+  readonly #asked = new Map<number, Asked>();
+  #queued: Asked[] = [];
+  #nextId = 0;
+  #access: string | undefined;
+  #seq: number | undefined;
+  #acknowledged: number | undefined;
+  #attempts = 0;
+  #heardAt = 0;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #renewal: ReturnType<typeof setTimeout> | undefined;
+  #silence: ReturnType<typeof setTimeout> | undefined;
+  #idle: ReturnType<typeof setTimeout> | undefined;
+  #unwatch: (() => void) | undefined;
+  #closedBy: ParlorError | undefined;
   /** Whether it was ready at some time: from then on it is made again. */
-  private wasReady = false;
-  private awaiting: { done(): void; failed(why: ParlorError): void } | undefined;
+  #wasReady = false;
+  #awaiting: { done(): void; failed(why: ParlorError): void } | undefined;
 
   constructor(
     readonly address: Address,
@@ -99,25 +99,25 @@ export class Connection implements Line {
   /** Connects and signs in for the first time. It is tried once. */
   open(): Promise<void> {
     return new Promise((done, failed) => {
-      this.awaiting = { done, failed };
-      this.unwatch = watchPage({ visibility: () => {}, hidden: () => {}, back: () => this.back() });
-      this.need();
+      this.#awaiting = { done, failed };
+      this.#unwatch = watchPage({ visibility: () => {}, hidden: () => {}, back: () => this.#back() });
+      this.#need();
     });
   }
 
   /** Follows a room. */
   follow(room: Follower, told: (event: RoomEvent) => void): void {
-    this.listeners.set(room, told);
-    if (this.closedBy !== undefined) return room.close(this.closedBy);
-    this.rooms.add(room);
-    if (this.stage === "ready") room.begin();
-    else this.need();
+    this.#listeners.set(room, told);
+    if (this.#closedBy !== undefined) return room.close(this.#closedBy);
+    this.#rooms.add(room);
+    if (this.#stage === "ready") room.begin();
+    else this.#need();
   }
 
   /** Asks as soon as the connection is ready. It is not asked twice: who loses the answer learns that. */
   call(op: string, input: JsonObject): Promise<JsonObject> {
-    if (this.closedBy !== undefined) return Promise.reject(this.closedBy);
-    if (this.asked.size + this.queued.length >= WAITING_MAX) {
+    if (this.#closedBy !== undefined) return Promise.reject(this.#closedBy);
+    if (this.#asked.size + this.#queued.length >= WAITING_MAX) {
       return Promise.reject(new ParlorError("busy", `${WAITING_MAX} requests wait for an answer`, "await some of them first"));
     }
     return new Promise((resolve, reject) => {
@@ -126,34 +126,34 @@ export class Connection implements Line {
         input,
         answered: resolve,
         refused: (why) => reject(errorOf(why)),
-        again: () => void this.queued.push(asked),
+        again: () => void this.#queued.push(asked),
         lost: () => reject(new ParlorError("connection_lost", `the connection was lost before the answer to ${op} came`, "look whether it was done, and ask again")),
       };
-      if (this.stage === "ready") this.sendAsked(asked);
-      else this.queued.push(asked);
-      this.need();
+      if (this.#stage === "ready") this.#sendAsked(asked);
+      else this.#queued.push(asked);
+      this.#need();
     });
   }
 
   ask(op: string, input: JsonObject, asker: Asker): void {
     const { answered, refused, again } = asker;
-    this.sendAsked({ op, input, answered, refused, again, lost: nothing });
+    this.#sendAsked({ op, input, answered, refused, again, lost: nothing });
   }
 
   later(pauseMs: number, work: () => void): void {
-    const { socket } = this;
+    const socket = this.#socket;
     setTimeout(() => {
-      if (this.socket === socket && this.stage === "ready") work();
+      if (this.#socket === socket && this.#stage === "ready") work();
     }, pauseMs);
   }
 
   emit(room: Follower, event: RoomEvent): void {
-    this.listeners.get(room)?.(event);
+    this.#listeners.get(room)?.(event);
   }
 
   over(room: Follower): void {
-    this.rooms.delete(room);
-    this.rest();
+    this.#rooms.delete(room);
+    this.#rest();
   }
 
   /** The account has another name from now on. */
@@ -164,159 +164,159 @@ export class Connection implements Line {
   /** A token for another server that shares this one's store. */
   async accessToken(): Promise<string> {
     // Any answer shows that the token is good.
-    if (this.access === undefined || this.stage !== "ready") await this.call("account.me", {});
-    return this.access ?? "";
+    if (this.#access === undefined || this.#stage !== "ready") await this.call("account.me", {});
+    return this.#access ?? "";
   }
 
   /** Ends all. Rooms close with `why`. */
   close(why: ParlorError = closedError()): void {
-    if (this.stage === "closed") return;
-    this.drop();
-    this.stage = "closed";
-    this.closedBy = why;
-    clearTimeout(this.renewal);
-    this.unwatch?.();
-    for (const room of [...this.rooms]) room.close(why);
-    for (const asked of [...this.takeAsked(), ...this.queued.splice(0)]) asked.refused({ code: String(why.code), sentence: why.message });
-    this.awaiting?.failed(why);
-    this.awaiting = undefined;
+    if (this.#stage === "closed") return;
+    this.#drop();
+    this.#stage = "closed";
+    this.#closedBy = why;
+    clearTimeout(this.#renewal);
+    this.#unwatch?.();
+    for (const room of [...this.#rooms]) room.close(why);
+    for (const asked of [...this.#takeAsked(), ...this.#queued.splice(0)]) asked.refused({ code: String(why.code), sentence: why.message });
+    this.#awaiting?.failed(why);
+    this.#awaiting = undefined;
   }
 
-  private need(): void {
-    clearTimeout(this.idle);
-    if (this.stage === "idle") this.dial();
-    else this.rest();
+  #need(): void {
+    clearTimeout(this.#idle);
+    if (this.#stage === "idle") this.#dial();
+    else this.#rest();
   }
 
   /** Closes the connection once nobody has needed it for a while. */
-  private rest(): void {
-    clearTimeout(this.idle);
-    if (this.stage === "closed") return;
-    const isNeeded = () => this.rooms.size + this.asked.size + this.queued.length > 0 || this.awaiting !== undefined;
+  #rest(): void {
+    clearTimeout(this.#idle);
+    if (this.#stage === "closed") return;
+    const isNeeded = () => this.#rooms.size + this.#asked.size + this.#queued.length > 0 || this.#awaiting !== undefined;
     if (isNeeded()) return;
-    this.idle = setTimeout(() => {
-      if (isNeeded() || this.stage === "closed") return;
-      this.drop();
-      this.stage = "idle";
+    this.#idle = setTimeout(() => {
+      if (isNeeded() || this.#stage === "closed") return;
+      this.#drop();
+      this.#stage = "idle";
     }, IDLE_MS);
-    (this.idle as { unref?: () => void }).unref?.();
+    (this.#idle as { unref?: () => void }).unref?.();
   }
 
-  private dial(): void {
-    clearTimeout(this.retry);
-    this.stage = "dialling";
-    const is = (socket: TextSocket | undefined) => socket === this.socket;
+  #dial(): void {
+    clearTimeout(this.#retry);
+    this.#stage = "dialling";
+    const is = (socket: TextSocket | undefined) => socket === this.#socket;
     let socket: TextSocket | undefined;
     try {
       socket = openSocket(this.address, this.WebSocket, {
-        opened: () => is(socket) && this.opened(),
-        text: (text) => is(socket) && this.text(text),
-        closed: (why) => is(socket) && this.lost(why),
+        opened: () => is(socket) && this.#opened(),
+        text: (text) => is(socket) && this.#text(text),
+        closed: (why) => is(socket) && this.#lost(why),
       });
-      this.socket = socket;
+      this.#socket = socket;
     } catch (thrown) {
-      this.fail(thrown as ParlorError);
+      this.#fail(thrown as ParlorError);
     }
   }
 
-  private opened(): void {
-    this.heardAt = Date.now();
-    if (this.access === undefined) void this.signIn();
-    else this.catchUp();
+  #opened(): void {
+    this.#heardAt = Date.now();
+    if (this.#access === undefined) void this.#signIn();
+    else this.#catchUp();
   }
 
   /** Signs in over the socket. A connection that was lost meanwhile signs in anew. */
-  private async signIn(): Promise<void> {
-    this.stage = "signing";
-    this.access = undefined;
-    const { socket } = this;
+  async #signIn(): Promise<void> {
+    this.#stage = "signing";
+    this.#access = undefined;
+    const socket = this.#socket;
     try {
-      const signed = await this.signer.signIn(this.raw(socket), false);
-      if (socket !== this.socket) return;
-      this.take(signed);
-      this.catchUp();
+      const signed = await this.signer.signIn(this.#raw(socket), false);
+      if (socket !== this.#socket) return;
+      this.#take(signed);
+      this.#catchUp();
     } catch (thrown) {
-      if (socket !== this.socket || this.stage !== "signing") return;
+      if (socket !== this.#socket || this.#stage !== "signing") return;
       const why = thrown instanceof ParlorError ? thrown : new ParlorError("defect", sentence(thrown), undefined, { cause: thrown });
-      if (why.code === "unavailable" || why.code === "too_often" || why.code === "busy") this.lost(why.message, why.retryAfterMs ?? 1_000);
-      else this.fail(why);
+      if (why.code === "unavailable" || why.code === "too_often" || why.code === "busy") this.#lost(why.message, why.retryAfterMs ?? 1_000);
+      else this.#fail(why);
     }
   }
 
   /** Gets another access token before this one is over: the server would close the connection with it. */
-  private async renew(): Promise<void> {
-    if (this.stage !== "ready") {
+  async #renew(): Promise<void> {
+    if (this.#stage !== "ready") {
       // The next connection signs in.
-      this.access = undefined;
+      this.#access = undefined;
       return;
     }
-    const { socket } = this;
+    const socket = this.#socket;
     try {
-      const signed = await this.signer.signIn(this.raw(socket), true);
-      if (socket === this.socket) this.take(signed);
+      const signed = await this.signer.signIn(this.#raw(socket), true);
+      if (socket === this.#socket) this.#take(signed);
     } catch {
       // Then the server closes the connection when the token is over, and the sign-in says what is wrong.
     }
   }
 
-  private take({ account, access_token, expires_in_s }: SignedIn): void {
+  #take({ account, access_token, expires_in_s }: SignedIn): void {
     if (this.account !== undefined && this.account.id !== account.id) {
       // Notices of the account before are not this one's.
-      this.seq = undefined;
+      this.#seq = undefined;
     }
     this.account = account;
-    this.access = access_token;
-    clearTimeout(this.renewal);
-    this.renewal = setTimeout(() => void this.renew(), expires_in_s * 750);
-    (this.renewal as { unref?: () => void }).unref?.();
+    this.#access = access_token;
+    clearTimeout(this.#renewal);
+    this.#renewal = setTimeout(() => void this.#renew(), expires_in_s * 750);
+    (this.#renewal as { unref?: () => void }).unref?.();
   }
 
   /** Asks over a socket, as long as it is this connection's. */
-  private raw(socket: TextSocket | undefined): Ask {
+  #raw(socket: TextSocket | undefined): Ask {
     return (op, input) =>
       new Promise((resolve, reject) => {
         const lost = () => reject(new ParlorError("connection_lost", `the connection was lost before the answer to ${op} came`));
-        if (socket === undefined || socket !== this.socket) return lost();
-        this.sendAsked({ op, input, answered: resolve, refused: (why) => reject(errorOf(why)), again: lost, lost });
+        if (socket === undefined || socket !== this.#socket) return lost();
+        this.#sendAsked({ op, input, answered: resolve, refused: (why) => reject(errorOf(why)), again: lost, lost });
       });
   }
 
-  private sendAsked(asked: Asked, token?: string): void {
-    const id = ++this.nextId;
-    this.asked.set(id, asked);
-    this.watchSilence();
-    this.socket?.send(JSON.stringify({ id, op: asked.op, input: asked.input, ...(token === undefined ? {} : { token }) }));
+  #sendAsked(asked: Asked, token?: string): void {
+    const id = ++this.#nextId;
+    this.#asked.set(id, asked);
+    this.#watchSilence();
+    this.#socket?.send(JSON.stringify({ id, op: asked.op, input: asked.input, ...(token === undefined ? {} : { token }) }));
   }
 
   /** A request that gets no answer in time shows that the connection is dead. */
-  private watchSilence(): void {
-    if (this.silence !== undefined) return;
-    this.silence = setTimeout(() => this.lost("the server does not answer"), ANSWERS_WITHIN_MS);
+  #watchSilence(): void {
+    if (this.#silence !== undefined) return;
+    this.#silence = setTimeout(() => this.#lost("the server does not answer"), ANSWERS_WITHIN_MS);
   }
 
   /** The server lives: for what it has not answered yet the time begins anew. */
-  private heard(): void {
-    clearTimeout(this.silence);
-    this.silence = undefined;
-    if (this.asked.size > 0) this.watchSilence();
+  #heard(): void {
+    clearTimeout(this.#silence);
+    this.#silence = undefined;
+    if (this.#asked.size > 0) this.#watchSilence();
   }
 
   /** Reads the notices since the last one. The first time only their newest number. */
-  private catchUp(): void {
-    this.stage = "catching";
-    this.readInbox(this.seq === undefined ? { after: 0, limit: 1 } : { after: this.seq, limit: INBOX_PAGE }, this.access);
+  #catchUp(): void {
+    this.#stage = "catching";
+    this.#readInbox(this.#seq === undefined ? { after: 0, limit: 1 } : { after: this.#seq, limit: INBOX_PAGE }, this.#access);
   }
 
-  private readInbox(input: { after: number; limit: number }, token?: string): void {
-    this.sendAsked(
+  #readInbox(input: { after: number; limit: number }, token?: string): void {
+    this.#sendAsked(
       {
         op: "inbox.read",
         input,
-        answered: (output) => this.inbox(output as { notices?: unknown; newest?: unknown }),
+        answered: (output) => this.#inbox(output as { notices?: unknown; newest?: unknown }),
         refused: (why) => {
           const pauseMs = pauseOf(why);
-          if (pauseMs === undefined) this.fail(errorOf(why));
-          else this.lost(why.sentence, pauseMs);
+          if (pauseMs === undefined) this.#fail(errorOf(why));
+          else this.#lost(why.sentence, pauseMs);
         },
         again: nothing,
         lost: nothing,
@@ -325,38 +325,38 @@ export class Connection implements Line {
     );
   }
 
-  private inbox({ notices, newest }: { notices?: unknown; newest?: unknown }): void {
+  #inbox({ notices, newest }: { notices?: unknown; newest?: unknown }): void {
     if (!Array.isArray(notices) || typeof newest !== "number") {
-      return this.fail(new ParlorError("not_parlor", "the server speaks another version", "update the older of the game and the server"));
+      return this.#fail(new ParlorError("not_parlor", "the server speaks another version", "update the older of the game and the server"));
     }
-    if (this.seq !== undefined) {
+    if (this.#seq !== undefined) {
       const read = (notices as unknown[]).filter(isNotice);
-      const isNext = read.length === 0 || read[0]!.seq === this.seq + 1;
-      const isLast = (read.at(-1)?.seq ?? this.seq) >= newest;
-      if (!isNext || !isLast) for (const room of this.rooms) room.missedNotices();
-      for (const notice of read) this.takeIn(notice);
-      for (const room of [...this.rooms]) room.readHeld();
+      const isNext = read.length === 0 || read[0]!.seq === this.#seq + 1;
+      const isLast = (read.at(-1)?.seq ?? this.#seq) >= newest;
+      if (!isNext || !isLast) for (const room of this.#rooms) room.missedNotices();
+      for (const notice of read) this.#takeIn(notice);
+      for (const room of [...this.#rooms]) room.readHeld();
     }
     // Also if the oldest were dropped from a full inbox.
-    this.seq = Math.max(this.seq ?? 0, newest);
-    if (this.stage === "catching") this.becomeReady();
-    this.acknowledge();
+    this.#seq = Math.max(this.#seq ?? 0, newest);
+    if (this.#stage === "catching") this.#becomeReady();
+    this.#acknowledge();
   }
 
-  private becomeReady(): void {
-    this.stage = "ready";
-    this.attempts = 0;
-    this.wasReady = true;
-    for (const room of [...this.rooms]) room.begin();
-    for (const asked of this.queued.splice(0)) this.sendAsked(asked);
-    this.awaiting?.done();
-    this.awaiting = undefined;
-    this.rest();
+  #becomeReady(): void {
+    this.#stage = "ready";
+    this.#attempts = 0;
+    this.#wasReady = true;
+    for (const room of [...this.#rooms]) room.begin();
+    for (const asked of this.#queued.splice(0)) this.#sendAsked(asked);
+    this.#awaiting?.done();
+    this.#awaiting = undefined;
+    this.#rest();
   }
 
-  private text(text: string): void {
-    this.heardAt = Date.now();
-    this.heard();
+  #text(text: string): void {
+    this.#heardAt = Date.now();
+    this.#heard();
     let heard: { id?: unknown; output?: unknown; error?: unknown; event?: unknown };
     try {
       heard = JSON.parse(text) as typeof heard;
@@ -365,118 +365,118 @@ export class Connection implements Line {
       return;
     }
     if (typeof heard !== "object" || heard === null) return;
-    if (isNotice(heard.event)) return this.live(heard.event);
+    if (isNotice(heard.event)) return this.#live(heard.event);
     const error = refusalOf(heard.error);
     if (typeof heard.id !== "number") {
       // An error that answers no request is about the token.
-      if (error !== undefined) this.tokenIsOver();
+      if (error !== undefined) this.#tokenIsOver();
       return;
     }
-    const asked = this.asked.get(heard.id);
+    const asked = this.#asked.get(heard.id);
     if (asked === undefined) return;
-    this.asked.delete(heard.id);
-    if (this.asked.size === 0) this.heard();
+    this.#asked.delete(heard.id);
+    if (this.#asked.size === 0) this.#heard();
     if (error === undefined) asked.answered((heard.output ?? {}) as JsonObject);
-    else this.refusal(asked, error);
-    this.acknowledge();
-    this.rest();
+    else this.#refusal(asked, error);
+    this.#acknowledge();
+    this.#rest();
   }
 
-  private refusal(asked: Asked, error: Refusal): void {
+  #refusal(asked: Asked, error: Refusal): void {
     // A sign-in's own refusal is its answer.
     if (asked.op.startsWith("auth.") || !isTokenOver(error.code)) return asked.refused(error);
     asked.again();
-    this.tokenIsOver();
+    this.#tokenIsOver();
   }
 
-  private tokenIsOver(): void {
-    if (this.stage === "signing" || this.stage === "closed") return;
-    this.access = undefined;
-    for (const room of this.rooms) room.interrupted();
-    void this.signIn();
+  #tokenIsOver(): void {
+    if (this.#stage === "signing" || this.#stage === "closed") return;
+    this.#access = undefined;
+    for (const room of this.#rooms) room.interrupted();
+    void this.#signIn();
   }
 
-  private live(notice: Notice): void {
-    const { seq } = this;
+  #live(notice: Notice): void {
+    const seq = this.#seq;
     if (seq === undefined) return;
     if (notice.seq === seq + 1) {
-      this.takeIn(notice);
-      for (const room of [...this.rooms]) room.readHeld();
-      this.acknowledge();
-    } else if (notice.seq > seq + 1 && ![...this.asked.values()].some(({ op }) => op === "inbox.read")) {
-      this.readInbox({ after: seq, limit: INBOX_PAGE });
+      this.#takeIn(notice);
+      for (const room of [...this.#rooms]) room.readHeld();
+      this.#acknowledge();
+    } else if (notice.seq > seq + 1 && ![...this.#asked.values()].some(({ op }) => op === "inbox.read")) {
+      this.#readInbox({ after: seq, limit: INBOX_PAGE });
     }
   }
 
-  private takeIn(notice: Notice): void {
-    this.seq = Math.max(this.seq ?? 0, notice.seq);
-    for (const room of this.rooms) room.notice(notice);
+  #takeIn(notice: Notice): void {
+    this.#seq = Math.max(this.#seq ?? 0, notice.seq);
+    for (const room of this.#rooms) room.notice(notice);
   }
 
   /** Lets the inbox forget what all rooms have told, so that it does not fill up. */
-  private acknowledge(): void {
-    if (this.stage !== "ready" || this.seq === undefined || [...this.rooms].some((room) => room.holds)) return;
-    this.acknowledged ??= this.seq;
-    if (this.seq - this.acknowledged < ACKNOWLEDGE_EVERY) return;
-    this.acknowledged = this.seq;
+  #acknowledge(): void {
+    if (this.#stage !== "ready" || this.#seq === undefined || [...this.#rooms].some((room) => room.holds)) return;
+    this.#acknowledged ??= this.#seq;
+    if (this.#seq - this.#acknowledged < ACKNOWLEDGE_EVERY) return;
+    this.#acknowledged = this.#seq;
     // A refusal is of no consequence: the next one says it, too.
-    this.sendAsked({ op: "inbox.acknowledge", input: { up_to: this.seq }, answered: nothing, refused: nothing, again: nothing, lost: nothing });
+    this.#sendAsked({ op: "inbox.acknowledge", input: { up_to: this.#seq }, answered: nothing, refused: nothing, again: nothing, lost: nothing });
   }
 
   /** The page or the network is back: the next attempt is made now, and a quiet connection is tried. */
-  private back(): void {
-    if (this.stage === "waiting") this.dial();
-    else if (this.stage === "ready" && this.seq !== undefined && Date.now() - this.heardAt > QUIET_MS) {
-      this.readInbox({ after: this.seq, limit: INBOX_PAGE });
+  #back(): void {
+    if (this.#stage === "waiting") this.#dial();
+    else if (this.#stage === "ready" && this.#seq !== undefined && Date.now() - this.#heardAt > QUIET_MS) {
+      this.#readInbox({ after: this.#seq, limit: INBOX_PAGE });
     }
   }
 
   /** The connection was lost, or was not made. It is made again after a pause. */
-  private lost(why: string, atLeastMs = 0): void {
-    if (this.stage === "closed" || this.stage === "idle") return;
-    const wasDialling = this.stage === "dialling";
-    this.drop();
-    this.stage = "waiting";
-    if (!this.wasReady && this.awaiting !== undefined && wasDialling) {
-      this.stage = "idle";
+  #lost(why: string, atLeastMs = 0): void {
+    if (this.#stage === "closed" || this.#stage === "idle") return;
+    const wasDialling = this.#stage === "dialling";
+    this.#drop();
+    this.#stage = "waiting";
+    if (!this.#wasReady && this.#awaiting !== undefined && wasDialling) {
+      this.#stage = "idle";
       return void whyNot(this.address, why).then((error) => this.close(error));
     }
-    for (const asked of this.takeAsked()) asked.lost();
-    for (const room of [...this.rooms]) room.lost(why);
-    if (this.rooms.size === 0 && this.wasReady) {
+    for (const asked of this.#takeAsked()) asked.lost();
+    for (const room of [...this.#rooms]) room.lost(why);
+    if (this.#rooms.size === 0 && this.#wasReady) {
       // Calls do not wait for a server that is away.
-      for (const asked of this.queued.splice(0)) asked.refused({ code: "unreachable", sentence: why });
-      this.stage = "idle";
+      for (const asked of this.#queued.splice(0)) asked.refused({ code: "unreachable", sentence: why });
+      this.#stage = "idle";
       return;
     }
-    const even = Math.min(DELAY_FIRST_MS * 2 ** Math.min(this.attempts, 16), DELAY_MAX_MS);
-    this.attempts += 1;
+    const even = Math.min(DELAY_FIRST_MS * 2 ** Math.min(this.#attempts, 16), DELAY_MAX_MS);
+    this.#attempts += 1;
     const wait = even * (1 - JITTER + 2 * JITTER * Math.random());
-    this.retry = setTimeout(() => this.dial(), Math.max(wait, atLeastMs));
+    this.#retry = setTimeout(() => this.#dial(), Math.max(wait, atLeastMs));
   }
 
   /** No other attempt would help. */
-  private fail(why: ParlorError): void {
-    if (this.wasReady && this.rooms.size === 0) {
-      this.drop();
-      for (const asked of [...this.takeAsked(), ...this.queued.splice(0)]) asked.refused({ code: String(why.code), sentence: why.message });
-      this.stage = "idle";
+  #fail(why: ParlorError): void {
+    if (this.#wasReady && this.#rooms.size === 0) {
+      this.#drop();
+      for (const asked of [...this.#takeAsked(), ...this.#queued.splice(0)]) asked.refused({ code: String(why.code), sentence: why.message });
+      this.#stage = "idle";
       return;
     }
     this.close(why);
   }
 
-  private takeAsked(): Asked[] {
-    const all = [...this.asked.values()];
-    this.asked.clear();
+  #takeAsked(): Asked[] {
+    const all = [...this.#asked.values()];
+    this.#asked.clear();
     return all;
   }
 
-  private drop(): void {
-    for (const timer of [this.retry, this.silence, this.idle]) clearTimeout(timer);
-    this.silence = undefined;
-    const { socket } = this;
-    this.socket = undefined;
+  #drop(): void {
+    for (const timer of [this.#retry, this.#silence, this.#idle]) clearTimeout(timer);
+    this.#silence = undefined;
+    const socket = this.#socket;
+    this.#socket = undefined;
     socket?.close();
   }
 }

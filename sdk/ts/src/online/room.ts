@@ -72,24 +72,24 @@ export interface TurnRoom<S = JsonObject> {
 
 /** The handle of a follower. */
 export class TurnRoomImpl<S> implements TurnRoom<S> {
-  private readonly emitter = new Emitter();
-  private shown: { of: Raw; view: RoomView<S> } | undefined;
-  private changes = 0;
-  private isChangeDue = false;
+  readonly #emitter = new Emitter();
+  #shown: { of: Raw; view: RoomView<S> } | undefined;
+  #changes = 0;
+  #isChangeDue = false;
 
   constructor(
     private readonly follower: Follower,
     private readonly account: () => string,
   ) {
-    follower.touched = () => this.touched();
+    follower.touched = () => this.#touched();
   }
 
   get id(): string {
-    return this.raw.id;
+    return this.#raw.id;
   }
 
   get code(): string | undefined {
-    return this.raw.code ?? undefined;
+    return this.#raw.code ?? undefined;
   }
 
   get me(): string {
@@ -97,21 +97,21 @@ export class TurnRoomImpl<S> implements TurnRoom<S> {
   }
 
   get view(): RoomView<S> {
-    const { raw } = this;
-    if (this.shown?.of !== raw) this.shown = { of: raw, view: camel(raw) as unknown as RoomView<S> };
-    return this.shown!.view;
+    const raw = this.#raw;
+    if (this.#shown?.of !== raw) this.#shown = { of: raw, view: camel(raw) as unknown as RoomView<S> };
+    return this.#shown!.view;
   }
 
   get state(): S {
-    return this.raw.state as S;
+    return this.#raw.state as S;
   }
 
   get phase(): Phase {
-    return this.raw.phase;
+    return this.#raw.phase;
   }
 
   get myTurn(): boolean {
-    return this.phase === "playing" && this.raw.current_player === this.me && !this.follower.hasMove;
+    return this.phase === "playing" && this.#raw.current_player === this.me && !this.follower.hasMove;
   }
 
   get isConnected(): boolean {
@@ -119,7 +119,7 @@ export class TurnRoomImpl<S> implements TurnRoom<S> {
   }
 
   get version(): number {
-    return this.changes;
+    return this.#changes;
   }
 
   move(kind: string, data: Json = {}, state?: JsonObject): Promise<void> {
@@ -127,15 +127,15 @@ export class TurnRoomImpl<S> implements TurnRoom<S> {
   }
 
   validate(proposal: number, accept: boolean, reason?: string): Promise<void> {
-    return this.ask("turn.validate", { proposal, accept, ...given({ reason }) });
+    return this.#ask("turn.validate", { proposal, accept, ...given({ reason }) });
   }
 
   start({ order, roles }: { order?: string[]; roles?: Record<string, string> } = {}): Promise<void> {
-    return this.ask("turn.start", given({ turn_order: order, roles }));
+    return this.#ask("turn.start", given({ turn_order: order, roles }));
   }
 
   resign(): Promise<void> {
-    return this.ask("turn.resign", {});
+    return this.#ask("turn.resign", {});
   }
 
   leave(): Promise<void> {
@@ -143,39 +143,39 @@ export class TurnRoomImpl<S> implements TurnRoom<S> {
   }
 
   kick(player: string, reason?: string): Promise<void> {
-    return this.ask("turn.kick", { player, ...given({ reason }) });
+    return this.#ask("turn.kick", { player, ...given({ reason }) });
   }
 
   end({ winner, reason }: { winner?: string; reason?: string } = {}): Promise<void> {
-    return this.ask("turn.end", given({ winner, reason }));
+    return this.#ask("turn.end", given({ winner, reason }));
   }
 
   say(kind: string, body: Json = null): Promise<void> {
-    return this.ask("turn.say", { type: kind, body }, false);
+    return this.#ask("turn.say", { type: kind, body }, false);
   }
 
   setData(part: JsonObject): Promise<void> {
-    return this.ask("turn.update", { data: part });
+    return this.#ask("turn.update", { data: part });
   }
 
   setMetadata(part: JsonObject): Promise<void> {
-    return this.ask("turn.update", { metadata: part });
+    return this.#ask("turn.update", { metadata: part });
   }
 
   rename(name: string): Promise<void> {
-    return this.ask("turn.update", { name });
+    return this.#ask("turn.update", { name });
   }
 
   setPublic(isPublic: boolean): Promise<void> {
-    return this.ask("turn.update", { visibility: isPublic ? "public" : "private" });
+    return this.#ask("turn.update", { visibility: isPublic ? "public" : "private" });
   }
 
   on<E extends keyof TurnRoomEvents>(event: E, listener: (it: TurnRoomEvents[E]) => void, options?: Options): () => void {
-    return this.emitter.on(event, listener as (it: never) => void, options);
+    return this.#emitter.on(event, listener as (it: never) => void, options);
   }
 
   next<E extends keyof TurnRoomEvents>(event: E, { signal }: { signal?: AbortSignal } = {}): Promise<TurnRoomEvents[E]> {
-    return this.emitter.next(event, signal) as Promise<TurnRoomEvents[E]>;
+    return this.#emitter.next(event, signal) as Promise<TurnRoomEvents[E]>;
   }
 
   close(): void {
@@ -184,26 +184,26 @@ export class TurnRoomImpl<S> implements TurnRoom<S> {
 
   /** Takes in what the follower tells. */
   tell({ type, it }: RoomEvent): void {
-    this.emitter.emit(type, it);
-    if (type === "closed") this.emitter.end({ code: String(it.code), message: it.message, hint: it.hint });
+    this.#emitter.emit(type, it);
+    if (type === "closed") this.#emitter.end({ code: String(it.code), message: it.message, hint: it.hint });
   }
 
-  private touched(): void {
-    this.changes += 1;
-    if (this.isChangeDue) return;
-    this.isChangeDue = true;
+  #touched(): void {
+    this.#changes += 1;
+    if (this.#isChangeDue) return;
+    this.#isChangeDue = true;
     setTimeout(() => {
-      this.isChangeDue = false;
-      this.emitter.emit("changed", { version: this.changes });
+      this.#isChangeDue = false;
+      this.#emitter.emit("changed", { version: this.#changes });
     }, 0);
   }
 
-  private get raw(): Raw {
+  get #raw(): Raw {
     // A handle is given out once its room was read.
     return this.follower.view!;
   }
 
-  private ask(op: string, input: JsonObject, again = true): Promise<void> {
+  #ask(op: string, input: JsonObject, again = true): Promise<void> {
     return this.follower.request(op, { ...input, room: this.id }, again);
   }
 }

@@ -47,7 +47,7 @@ export class PlayerSigner implements Signer {
       const by = how === undefined ? (kept.by ?? "device") : byOf(how);
       // A password that was typed now counts more than who this page was before.
       const refresh = kept.by === by && !(how !== undefined && "password" in how) ? kept.refresh : undefined;
-      const answer = await this.signedIn(ask, by, refresh, kept);
+      const answer = await this.#signedIn(ask, by, refresh, kept);
       await this.store.write({ ...(await this.store.read()), refresh: answer.refresh_token, by });
       // From now on the refresh token says who this is.
       if (how !== undefined && "password" in how) this.how = undefined;
@@ -65,13 +65,13 @@ export class PlayerSigner implements Signer {
 
   /** The refresh token to give back, and the id of this device, which is made if there is none. */
   secrets(): Promise<{ refresh: string | undefined; device: string }> {
-    return this.store.exclusively(async () => ({ refresh: (await this.store.read()).refresh, device: await this.device() }));
+    return this.store.exclusively(async () => ({ refresh: (await this.store.read()).refresh, device: await this.#device() }));
   }
 
-  private async signedIn(ask: Ask, by: Kept["by"], refresh: string | undefined, kept: Kept): Promise<SignedIn> {
+  async #signedIn(ask: Ask, by: Kept["by"], refresh: string | undefined, kept: Kept): Promise<SignedIn> {
     if (refresh !== undefined) {
       try {
-        return await this.ask(ask, "auth.refresh", { refresh_token: refresh });
+        return await this.#ask(ask, "auth.refresh", { refresh_token: refresh });
       } catch (thrown) {
         if (!(thrown instanceof ParlorError) || !isSignInOver(thrown.code)) throw thrown;
         // Over, or used by somebody who has a copy: the device is still the same.
@@ -80,16 +80,16 @@ export class PlayerSigner implements Signer {
     }
     const name = given({ name: this.who.name });
     const { how } = this;
-    if (by === "device") return this.ask(ask, "auth.device", { device: await this.device(), ...name });
+    if (by === "device") return this.#ask(ask, "auth.device", { device: await this.#device(), ...name });
     if (how !== undefined && "email" in how) {
       const { email, password, create = false } = how;
-      return this.ask(ask, "auth.email", { email, password, create, ...(create ? name : {}) });
+      return this.#ask(ask, "auth.email", { email, password, create, ...(create ? name : {}) });
     }
-    if (how !== undefined && "custom" in how) return this.ask(ask, "auth.refresh", { refresh_token: await how.custom() });
+    if (how !== undefined && "custom" in how) return this.#ask(ask, "auth.refresh", { refresh_token: await how.custom() });
     throw new ParlorError("signed_out", "this player's sign-in is over", "sign in again, with the e-mail address and the password");
   }
 
-  private async ask(ask: Ask, op: string, input: JsonObject): Promise<SignedIn> {
+  async #ask(ask: Ask, op: string, input: JsonObject): Promise<SignedIn> {
     const { app, environment } = this.who;
     const answer = (await ask(op, { app, ...given({ environment }), ...input })) as unknown as Partial<SignedIn>;
     const isWhole = typeof answer.access_token === "string" && typeof answer.refresh_token === "string" && typeof answer.account?.id === "string";
@@ -98,7 +98,7 @@ export class PlayerSigner implements Signer {
   }
 
   /** The id of this device. */
-  private async device(): Promise<string> {
+  async #device(): Promise<string> {
     const kept = await this.store.read();
     if (kept.device !== undefined) return kept.device;
     const bytes = crypto.getRandomValues(new Uint8Array(DEVICE_BYTES));

@@ -29,7 +29,7 @@ const LOCK_PATIENCE_MS = 20_000;
 /** The sign-in of one game at one server. */
 export class SignInStore {
   /** What could not be written: it is known as long as the page lives. */
-  private unwritten: Kept | undefined;
+  #unwritten: Kept | undefined;
 
   constructor(
     private readonly key: string,
@@ -50,7 +50,7 @@ export class SignInStore {
   }
 
   async read(): Promise<Kept> {
-    if (this.unwritten !== undefined) return this.unwritten;
+    if (this.#unwritten !== undefined) return this.#unwritten;
     try {
       const kept = JSON.parse((await this.store.get(this.key)) ?? "{}") as Kept | null;
       return typeof kept === "object" && kept !== null ? kept : {};
@@ -64,9 +64,9 @@ export class SignInStore {
     try {
       if (Object.keys(kept).length === 0) await this.store.remove(this.key);
       else await this.store.set(this.key, JSON.stringify(kept));
-      this.unwritten = undefined;
+      this.#unwritten = undefined;
     } catch {
-      this.unwritten = kept;
+      this.#unwritten = kept;
     }
   }
 }

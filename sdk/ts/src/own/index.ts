@@ -59,11 +59,11 @@ class OwnStateImpl<C extends Component> implements OwnState<C> {
   }
 
   of(player: PlayerId): Infer<C> | undefined {
-    return this.read(player, NOW);
+    return this.#read(player, NOW);
   }
 
   at(player: PlayerId, serverTimeMs: number): Infer<C> | undefined {
-    return this.read(player, Math.max(0, serverTimeMs * 1_000));
+    return this.#read(player, Math.max(0, serverTimeMs * 1_000));
   }
 
   *all(): Iterable<[PlayerId, Infer<C>]> {
@@ -79,7 +79,7 @@ class OwnStateImpl<C extends Component> implements OwnState<C> {
     return primary < 0 ? undefined : primary;
   }
 
-  private read(player: PlayerId, at: number): Infer<C> | undefined {
+  #read(player: PlayerId, at: number): Infer<C> | undefined {
     const { core } = this.inside;
     if (core.isDead || core.call((it) => it.remote_state(player, at, this.inside.now())) === 0) return undefined;
     return readRow(this.component.fields, core.bytes()) as Infer<C>;

@@ -49,8 +49,8 @@ function tabStore(): TicketStore | undefined {
 
 /** A seat of this page. */
 export class Seat {
-  private release: (() => void) | undefined;
-  private isOver = false;
+  #release: (() => void) | undefined;
+  #isOver = false;
 
   private constructor(
     private readonly key: string,
@@ -63,7 +63,7 @@ export class Seat {
     const store = storeOf(remember);
     const name = `parlor:${crypto.randomUUID()}`;
     const seat = new Seat(keyOf(app), store, name);
-    seat.release = await lockSeat(name);
+    seat.#release = await lockSeat(name);
     return seat;
   }
 
@@ -85,13 +85,13 @@ export class Seat {
       return undefined;
     }
     const seat = new Seat(key, store, known.lock);
-    seat.release = release;
+    seat.#release = release;
     return { seat, record };
   }
 
   /** Keeps what gets the seat back. */
   remember(ticket: string, server: Address, secret: string | undefined): void {
-    if (this.isOver) return;
+    if (this.#isOver) return;
     const record: SeatRecord = { ticket, lock: this.lockName, server, ...(secret === undefined ? {} : { secret }) };
     try {
       this.store?.set(this.key, JSON.stringify(record));
@@ -109,9 +109,9 @@ export class Seat {
 
   /** This page does not play on; what was remembered stays for another attempt. */
   letGo(): void {
-    this.isOver = true;
-    this.release?.();
-    this.release = undefined;
+    this.#isOver = true;
+    this.#release?.();
+    this.#release = undefined;
   }
 }
 

@@ -31,52 +31,52 @@ export const CONNECTING = { status: "connecting" } as const;
 export class Connection<R extends Openable> {
   /** Whether it was given up: whoever mounts opens another. */
   isGone = false;
-  private current: RoomState<R> = CONNECTING;
-  private readonly aborting = new AbortController();
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  #current: RoomState<R> = CONNECTING;
+  readonly #aborting = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     open: (signal: AbortSignal) => Promise<R>,
     private readonly changed: (state: RoomState<R>) => void,
   ) {
-    void this.run(open);
+    void this.#run(open);
   }
 
   get state(): RoomState<R> {
-    return this.current;
+    return this.#current;
   }
 
   hold(): void {
-    clearTimeout(this.timer);
+    clearTimeout(this.#timer);
   }
 
   letGo(): void {
-    this.timer = setTimeout(() => this.close(), LET_GO_MS);
+    this.#timer = setTimeout(() => this.close(), LET_GO_MS);
   }
 
   /** Gives up the opening, or leaves the room. */
   close(): void {
     if (this.isGone) return;
-    clearTimeout(this.timer);
+    clearTimeout(this.#timer);
     this.isGone = true;
-    this.aborting.abort();
-    if (this.current.status === "open") leave(this.current.room);
+    this.#aborting.abort();
+    if (this.#current.status === "open") leave(this.#current.room);
   }
 
-  private async run(open: (signal: AbortSignal) => Promise<R>): Promise<void> {
+  async #run(open: (signal: AbortSignal) => Promise<R>): Promise<void> {
     try {
-      const room = await open(this.aborting.signal);
+      const room = await open(this.#aborting.signal);
       // Whoever does not pass the signal on has opened it all the same.
       if (this.isGone) return leave(room);
-      this.become({ status: "open", room });
-      this.become({ status: "closed", room, closed: await room.closed });
+      this.#become({ status: "open", room });
+      this.#become({ status: "closed", room, closed: await room.closed });
     } catch (thrown) {
-      this.become({ status: "closed", error: thrown instanceof Error ? thrown : new Error(String(thrown)) });
+      this.#become({ status: "closed", error: thrown instanceof Error ? thrown : new Error(String(thrown)) });
     }
   }
 
-  private become(state: RoomState<R>): void {
-    this.current = state;
+  #become(state: RoomState<R>): void {
+    this.#current = state;
     if (!this.isGone) this.changed(state);
   }
 }

@@ -10,26 +10,26 @@ const nothing = (): void => {};
 
 /** Reads anew when the room's version is another one, and gives what it gave before where the contents are equal. */
 export class Snapshot<R extends Readable, T> {
-  private version = Number.NaN;
-  private value: T;
+  #version = Number.NaN;
+  #value: T;
 
   constructor(
     private readonly room: R | undefined,
     private readonly read: (room: R) => T,
     private readonly empty: T,
   ) {
-    this.value = empty;
+    this.#value = empty;
   }
 
   readonly subscribe = (changed: () => void): (() => void) => this.room?.on("changed", changed) ?? nothing;
 
   readonly get = (): T => {
     const { room } = this;
-    if (room !== undefined && room.version !== this.version) {
-      this.version = room.version;
-      this.value = merge(this.value, this.read(room)) as T;
+    if (room !== undefined && room.version !== this.#version) {
+      this.#version = room.version;
+      this.#value = merge(this.#value, this.read(room)) as T;
     }
-    return this.value;
+    return this.#value;
   };
 
   /** A server that renders pages has no rooms. */

@@ -43,43 +43,43 @@ export function record<G extends GameTypes>(room: Room<G>): Recording {
 
 class RecordingImpl implements Recording {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  private wake: () => void = () => {};
-  private known: RecordingFigures = { bytes: 0, packets: 0, marks: 0 };
+  #wake: () => void = () => {};
+  #known: RecordingFigures = { bytes: 0, packets: 0, marks: 0 };
 
   constructor(
     private readonly inside: RoomInside,
     closed: Promise<Closed>,
   ) {
-    this.stream = new ReadableStream({ pull: (controller) => this.pull(controller), cancel: () => this.stop() }, { highWaterMark: 0 });
-    void closed.then(() => this.wake());
+    this.stream = new ReadableStream({ pull: (controller) => this.#pull(controller), cancel: () => this.stop() }, { highWaterMark: 0 });
+    void closed.then(() => this.#wake());
   }
 
   get figures(): RecordingFigures {
     const { core } = this.inside;
-    if (!core.isDead && core.call((it) => it.recording_figures()) === 1) this.known = core.value() as unknown as RecordingFigures;
-    return this.known;
+    if (!core.isDead && core.call((it) => it.recording_figures()) === 1) this.#known = core.value() as unknown as RecordingFigures;
+    return this.#known;
   }
 
   stop(): void {
     if (!this.inside.core.isDead) this.inside.core.call((it) => it.recording_stop());
-    this.wake();
+    this.#wake();
   }
 
   /** Gives what was recorded since the last time, as soon as there is something. A defect of the core is the stream's error. */
-  private async pull(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): Promise<void> {
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): Promise<void> {
     const { core } = this.inside;
     for (;;) {
       const isOver = this.inside.isClosed || this.figures.ended !== undefined;
       if (core.call((it) => it.recording_take()) > 0) return controller.enqueue(core.bytes() as Uint8Array<ArrayBuffer>);
       if (isOver) return controller.close();
-      await this.pause();
+      await this.#pause();
     }
   }
 
-  private pause(): Promise<void> {
+  #pause(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, LOOK_EVERY_MS);
-      this.wake = () => {
+      this.#wake = () => {
         clearTimeout(timer);
         resolve();
       };

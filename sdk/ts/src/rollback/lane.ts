@@ -25,8 +25,8 @@ const running = new WeakMap<object, LaneImpl>();
 export abstract class LaneImpl {
   readonly players: readonly PlayerId[];
   isOver = false;
-  private readonly events = new Emitter();
-  private isAdvancing = false;
+  readonly #events = new Emitter();
+  #isAdvancing = false;
 
   constructor(
     protected readonly room: RoomInside,
@@ -44,41 +44,41 @@ export abstract class LaneImpl {
   advance(input?: unknown): number {
     const { room } = this;
     if (this.isOver) return 0;
-    if (this.isAdvancing) throw badArgument("`advance` was called within a step of its lane", "call it once in each tick or frame");
-    if (room.isClosed) return this.isGone();
+    if (this.#isAdvancing) throw badArgument("`advance` was called within a step of its lane", "call it once in each tick or frame");
+    if (room.isClosed) return this.#isGone();
     if (input === undefined && this.players.includes(room.me)) {
       throw badArgument("a player's `advance` has no input", "pass one in each call; only spectators have none");
     }
     const bytes = encode((input ?? null) as Data);
     let steps = 0;
     let isWithinStep = false;
-    this.isAdvancing = true;
+    this.#isAdvancing = true;
     try {
       // A step of the game may end its lane, or begin another in its place.
-      while (!this.isOver && this.begins(bytes)) {
+      while (!this.isOver && this.#begins(bytes)) {
         isWithinStep = true;
-        steps += this.serve();
+        steps += this.#serve();
         isWithinStep = false;
       }
     } catch (thrown) {
       // What is left to do of this step would be done with another state than that of the other members.
       if (!this.isOver && (isWithinStep || room.core.isDead)) {
         this.end();
-        this.isGone();
+        this.#isGone();
       }
       throw thrown;
     } finally {
-      this.isAdvancing = false;
+      this.#isAdvancing = false;
     }
     room.soon();
     if (steps > 0) this.advanced();
-    this.tell();
+    this.#tell();
     // A core whose room has another host has dropped the lane.
-    return steps > 0 || this.isOver || this.diagnostics !== undefined ? steps : this.isGone();
+    return steps > 0 || this.isOver || this.diagnostics !== undefined ? steps : this.#isGone();
   }
 
   on(event: string, listener: (it: never) => void, options?: { signal?: AbortSignal; once?: boolean }): () => void {
-    return this.events.on(event, listener, options);
+    return this.#events.on(event, listener, options);
   }
 
   get diagnostics(): RollbackDiagnostics | undefined {
@@ -128,13 +128,13 @@ export abstract class LaneImpl {
     if (this.isOver) throw badArgument("the rollback lane is over", "begin another one");
   }
 
-  private begins(input: Uint8Array): boolean {
+  #begins(input: Uint8Array): boolean {
     const length = this.room.core.put(input);
     return this.room.core.call((it) => it.lane_step(length, this.room.now())) === 1;
   }
 
   /** Does what the core asks for. Returns how many steps were new. */
-  private serve(): number {
+  #serve(): number {
     const { core } = this.room;
     let steps = 0;
     for (;;) {
@@ -146,18 +146,18 @@ export abstract class LaneImpl {
       } else if (request === REQUEST.load) {
         this.load(tick);
       } else {
-        this.run(this.inputs() as PlayerInputs<never>, { tick, isReplay: request === REQUEST.replay });
+        this.run(this.#inputs() as PlayerInputs<never>, { tick, isReplay: request === REQUEST.replay });
         if (this.isOver) return steps;
         if (request === REQUEST.advance) steps += 1;
       }
     }
   }
 
-  private inputs(): PlayerInputs<Data> {
-    return new Map(this.players.map((player) => [player, this.input(player)]));
+  #inputs(): PlayerInputs<Data> {
+    return new Map(this.players.map((player) => [player, this.#input(player)]));
   }
 
-  private input(player: PlayerId): PlayerInput<Data> {
+  #input(player: PlayerId): PlayerInput<Data> {
     const { core } = this.room;
     const status = STATUS[core.call((it) => it.lane_input(player))]!;
     if (status === "none") return { status, input: undefined };
@@ -166,19 +166,19 @@ export abstract class LaneImpl {
     return input === undefined ? { status: "none", input } : { status, input };
   }
 
-  private tell(): void {
+  #tell(): void {
     const { core } = this.room;
     while (!this.isOver && core.call((it) => it.lane_event()) === 1) {
       const { type, ...it } = core.value() as { type: string; player?: number };
       // The core counts the lane's players.
-      this.events.emit(type, it.player === undefined ? it : { ...it, player: this.players[it.player] });
+      this.#events.emit(type, it.player === undefined ? it : { ...it, player: this.players[it.player] });
     }
   }
 
   /** It ended by itself. */
-  private isGone(): number {
+  #isGone(): number {
     this.isOver = true;
-    this.events.emit("over", {});
+    this.#events.emit("over", {});
     return 0;
   }
 }
@@ -228,8 +228,8 @@ export class StateLaneImpl extends LaneImpl {
 
 /** A lane of a game that keeps its state itself, or under keys. */
 export class KeptLaneImpl extends LaneImpl {
-  private readonly saved: { tick: number; state: unknown }[] = [];
-  private readonly savedMax: number;
+  readonly #saved: { tick: number; state: unknown }[] = [];
+  readonly #savedMax: number;
 
   constructor(
     room: RoomInside,
@@ -238,7 +238,7 @@ export class KeptLaneImpl extends LaneImpl {
   ) {
     super(room, config);
     // All states of the window, and the one that is being saved.
-    this.savedMax = (config.window ?? WINDOW_MAX) + 2;
+    this.#savedMax = (config.window ?? WINDOW_MAX) + 2;
   }
 
   get(key: string): Data | undefined {
@@ -269,7 +269,7 @@ export class KeptLaneImpl extends LaneImpl {
   protected save(tick: number): void {
     if (this.game.save === undefined) return;
     const state = this.game.save();
-    this.saved[tick % this.savedMax] = { tick, state };
+    this.#saved[tick % this.#savedMax] = { tick, state };
     if (this.game.checksum === undefined) return;
     const sum = BigInt.asUintN(64, BigInt(this.game.checksum(state)));
     this.room.core.call((it) => it.lane_saved(tick, Number(sum & 0xffff_ffffn) | 0, Number(sum >> 32n) | 0));
@@ -277,7 +277,7 @@ export class KeptLaneImpl extends LaneImpl {
 
   protected load(tick: number): void {
     if (this.game.save === undefined) return;
-    const saved = this.saved[tick % this.savedMax];
+    const saved = this.#saved[tick % this.#savedMax];
     if (saved?.tick !== tick) throw new Error(`the core goes back to step ${tick}, whose state it did not ask for`);
     this.game.load?.(saved.state);
   }

@@ -11,20 +11,20 @@ export interface Watched {
 
 /** Compares the version at the end of a task, and tells if it is another one. */
 export class Changes {
-  private told = Number.NaN;
-  private isDue = false;
+  #told = Number.NaN;
+  #isDue = false;
 
   constructor(private readonly watched: Watched) {}
 
   /** Something was read from the network, written, or ended: looks when this task is over. */
   soon(): void {
-    if (this.isDue || !this.watched.isHeard()) return;
-    this.isDue = true;
+    if (this.#isDue || !this.watched.isHeard()) return;
+    this.#isDue = true;
     queueMicrotask(() => {
-      this.isDue = false;
+      this.#isDue = false;
       const version = this.watched.version();
-      if (version === this.told) return;
-      this.told = version;
+      if (version === this.#told) return;
+      this.#told = version;
       this.watched.tell(version);
     });
   }

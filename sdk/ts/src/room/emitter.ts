@@ -14,9 +14,9 @@ interface End {
 
 /** Calls listeners. One that throws is reported as an uncaught error would be, and disturbs nobody. */
 export class Emitter {
-  private readonly listeners = new Map<string, Set<Listener>>();
-  private readonly waits = new Set<(why: End) => void>();
-  private ended: End | undefined;
+  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #waits = new Set<(why: End) => void>();
+  #ended: End | undefined;
 
   on(event: string, listener: Listener, options: { signal?: AbortSignal | undefined; once?: boolean | undefined } = {}): () => void {
     const { signal, once = false } = options;
@@ -26,8 +26,8 @@ export class Emitter {
       if (once) stop();
       listener(it);
     };
-    const all = this.listeners.get(event) ?? new Set();
-    this.listeners.set(event, all.add(called));
+    const all = this.#listeners.get(event) ?? new Set();
+    this.#listeners.set(event, all.add(called));
     const stop = () => {
       all.delete(called);
       signal?.removeEventListener("abort", stop);
@@ -40,10 +40,10 @@ export class Emitter {
   next(event: string, signal?: AbortSignal): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted === true) return reject(abortReason(signal));
-      if (this.ended !== undefined) return reject(errorOf(this.ended));
+      if (this.#ended !== undefined) return reject(errorOf(this.#ended));
       const done = () => {
         stop();
-        this.waits.delete(over);
+        this.#waits.delete(over);
         signal?.removeEventListener("abort", aborted);
       };
       const aborted = () => {
@@ -58,18 +58,18 @@ export class Emitter {
         done();
         resolve(it);
       });
-      this.waits.add(over);
+      this.#waits.add(over);
       signal?.addEventListener("abort", aborted, { once: true });
     });
   }
 
   /** Whether anybody listens to an event. */
   hears(event: string): boolean {
-    return (this.listeners.get(event)?.size ?? 0) > 0;
+    return (this.#listeners.get(event)?.size ?? 0) > 0;
   }
 
   emit(event: string, it: unknown): void {
-    for (const listener of [...(this.listeners.get(event) ?? [])]) {
+    for (const listener of [...(this.#listeners.get(event) ?? [])]) {
       try {
         listener(it as never);
       } catch (thrown) {
@@ -80,8 +80,8 @@ export class Emitter {
 
   /** No event follows: all waits reject. */
   end(why: End): void {
-    this.ended = why;
-    for (const over of [...this.waits]) over(why);
+    this.#ended = why;
+    for (const over of [...this.#waits]) over(why);
   }
 }
 

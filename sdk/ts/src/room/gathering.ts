@@ -65,34 +65,34 @@ export class GatheringImpl {
   readonly closed: Promise<Closed>;
   protected readonly core: Core;
   protected readonly driver: Driver;
-  private readonly events = new Emitter();
-  private readonly changes = new Changes({
+  readonly #events = new Emitter();
+  readonly #changes = new Changes({
     version: () => this.version,
-    isHeard: () => this.events.hears("changed"),
-    tell: (version) => this.events.emit("changed", { version }),
+    isHeard: () => this.#events.hears("changed"),
+    tell: (version) => this.#events.emit("changed", { version }),
   });
-  private readonly list: PlayerList;
-  private readonly watching: PlayerList;
-  private resolveClosed!: (why: Closed) => void;
+  readonly #list: PlayerList;
+  readonly #watching: PlayerList;
+  #resolveClosed!: (why: Closed) => void;
   protected why: Closed | undefined;
-  private loop: LoopRunner | undefined;
+  #loop: LoopRunner | undefined;
   /** Whether the game polls, by `run` or by itself. */
-  private isPolledByGame = false;
-  private mayPollItself = false;
-  private isUpdating = false;
-  private ticket = "";
-  private isTicketDue = true;
-  private refused = 0;
-  private openCode = "";
-  private isSaid: Promise<void> | undefined;
+  #isPolledByGame = false;
+  #mayPollItself = false;
+  #isUpdating = false;
+  #ticket = "";
+  #isTicketDue = true;
+  #refused = 0;
+  #openCode = "";
+  #isSaid: Promise<void> | undefined;
 
   constructor(protected readonly parts: Parts) {
     this.core = parts.core;
     this.driver = parts.driver;
-    this.list = new PlayerList(parts.core, (it) => it.players());
-    this.watching = new PlayerList(parts.core, (it) => it.spectators());
+    this.#list = new PlayerList(parts.core, (it) => it.players());
+    this.#watching = new PlayerList(parts.core, (it) => it.spectators());
     this.closed = new Promise((resolve) => {
-      this.resolveClosed = resolve;
+      this.#resolveClosed = resolve;
     });
   }
 
@@ -101,9 +101,9 @@ export class GatheringImpl {
   /** Polls until the room is open. Later events wait for the game's listeners. */
   pollOpen(): "open" | "waits" | Closed {
     for (;;) {
-      const event = this.nextEvent();
+      const event = this.#nextEvent();
       if (event === undefined) return this.why ?? "waits";
-      this.handle(event);
+      this.#handle(event);
       if (event.type === "open") return "open";
       if (this.why !== undefined) return this.why;
     }
@@ -111,29 +111,29 @@ export class GatheringImpl {
 
   /** The game has had its turn to listen: from here on the room polls itself, until the game does. */
   pollsItself(): void {
-    this.mayPollItself = true;
+    this.#mayPollItself = true;
     this.changed();
   }
 
   /** Packets or time changed something. */
   changed(): void {
-    if (this.isTicketDue) this.saveTicket();
-    if (!this.mayPollItself || this.why !== undefined) return;
-    if (this.isPolledByGame) return this.loop?.beat();
-    this.poll();
-    while (this.isHost && this.step()) this.poll();
+    if (this.#isTicketDue) this.#saveTicket();
+    if (!this.#mayPollItself || this.why !== undefined) return;
+    if (this.#isPolledByGame) return this.#loop?.beat();
+    this.#poll();
+    while (this.isHost && this.#step()) this.#poll();
   }
 
   /** In how many µs of the clock the game wants a beat. */
   gameDue(now: number): number {
-    if (this.loop !== undefined) return now + this.loop.beatInMs() * 1_000;
-    const stepsItself = this.mayPollItself && !this.isPolledByGame && this.why === undefined && this.isHost;
+    if (this.#loop !== undefined) return now + this.#loop.beatInMs() * 1_000;
+    const stepsItself = this.#mayPollItself && !this.#isPolledByGame && this.why === undefined && this.isHost;
     return stepsItself ? now + this.untilNextTickMs() * 1_000 : Number.POSITIVE_INFINITY;
   }
 
   /** The room ended by what the page or the core did, not by an event. */
   fail(error: ParlorError): void {
-    this.finish({ code: error.code, message: error.message, hint: error.hint });
+    this.#finish({ code: error.code, message: error.message, hint: error.hint });
   }
 
   /** The opening was given up: nothing of the room stays. */
@@ -152,7 +152,7 @@ export class GatheringImpl {
   // ── what it is
 
   get code(): string {
-    return this.openCode;
+    return this.#openCode;
   }
 
   get me(): PlayerId {
@@ -169,11 +169,11 @@ export class GatheringImpl {
   }
 
   get players(): ReadonlyMap<PlayerId, Player> {
-    return this.list.get();
+    return this.#list.get();
   }
 
   get spectators(): ReadonlyMap<PlayerId, Player> {
-    return this.watching.get();
+    return this.#watching.get();
   }
 
   get isSpectator(): boolean {
@@ -213,11 +213,11 @@ export class GatheringImpl {
   }
 
   get info(): Record<string, Data> {
-    return this.figures((it) => it.info());
+    return this.#figures((it) => it.info());
   }
 
   get diagnostics(): Record<string, Data> & { refused: number } {
-    return { ...this.figures((it) => it.diagnostics()), refused: this.refused };
+    return { ...this.#figures((it) => it.diagnostics()), refused: this.#refused };
   }
 
   inviteUrl(base?: string | URL): string {
@@ -231,12 +231,12 @@ export class GatheringImpl {
   // ── the loop
 
   run(loop: Loop<never>): () => void {
-    this.takeOver();
-    this.loop?.stop();
+    this.#takeOver();
+    this.#loop?.stop();
     const { tick, draw } = loop;
     const steps = {
-      update: () => this.poll(),
-      tick: () => this.step(),
+      update: () => this.#poll(),
+      tick: () => this.#step(),
       untilNextTickMs: () => this.untilNextTickMs(),
       rearm: () => this.driver.soon(),
       tickHz: this.tickHz,
@@ -247,21 +247,21 @@ export class GatheringImpl {
       draw: draw === undefined ? undefined : draw.bind(loop),
     };
     const runner = new LoopRunner(steps, game);
-    this.loop = runner;
+    this.#loop = runner;
     return () => {
       runner.stop();
-      if (this.loop === runner) this.loop = undefined;
+      if (this.#loop === runner) this.#loop = undefined;
     };
   }
 
   update(): void {
-    this.takeOver();
-    this.poll();
+    this.#takeOver();
+    this.#poll();
   }
 
   tick(): boolean {
-    this.takeOver();
-    return this.step();
+    this.#takeOver();
+    return this.#step();
   }
 
   untilNextTickMs(): number {
@@ -276,11 +276,11 @@ export class GatheringImpl {
   // ── events
 
   on(event: string, listener: (it: never) => void, options?: { signal?: AbortSignal; once?: boolean }): () => void {
-    return this.events.on(event, listener, options);
+    return this.#events.on(event, listener, options);
   }
 
   next(event: string, options?: { signal?: AbortSignal }): Promise<never> {
-    return this.events.next(event, options?.signal) as Promise<never>;
+    return this.#events.next(event, options?.signal) as Promise<never>;
   }
 
   // ── messages
@@ -311,7 +311,7 @@ export class GatheringImpl {
   setData(key: string, value: Data | undefined, player: PlayerId = this.me): void {
     const values = value === undefined ? [key] : [key, value];
     this.write(values, (it, length) => it.set_player_data(player, length));
-    this.list.changed();
+    this.#list.changed();
   }
 
   leave(): Promise<void> {
@@ -337,7 +337,7 @@ export class GatheringImpl {
     return this.core.isDead ? over : this.core.ask(run);
   }
 
-  private figures(run: (exports: Exports) => number): Record<string, Data> {
+  #figures(run: (exports: Exports) => number): Record<string, Data> {
     if (this.core.isDead) return {};
     this.core.call(run);
     return this.core.value() as Record<string, Data>;
@@ -354,36 +354,36 @@ export class GatheringImpl {
   /** The core was told or asked something: what follows is sent and said when this task is over. */
   protected soon(): void {
     this.driver.soon();
-    this.changes.soon();
+    this.#changes.soon();
   }
 
   protected accepted(check: Check | undefined, value: Data, what: string, from: PlayerId | "hub" | undefined): Data | undefined {
     if (check === undefined) return value;
     const result = check(value);
     if ("value" in result) return result.value as Data;
-    this.refused += 1;
-    this.events.emit("unreadable", { what, why: result.why, ...(from === undefined ? {} : { from }) });
+    this.#refused += 1;
+    this.#events.emit("unreadable", { what, why: result.why, ...(from === undefined ? {} : { from }) });
     return undefined;
   }
 
-  private takeOver(): void {
-    this.isPolledByGame = true;
-    this.mayPollItself = true;
+  #takeOver(): void {
+    this.#isPolledByGame = true;
+    this.#mayPollItself = true;
   }
 
-  private poll(): void {
+  #poll(): void {
     // A listener that calls `update` has its events in the call that is running.
-    if (this.isUpdating || this.why !== undefined) return;
-    this.isUpdating = true;
+    if (this.#isUpdating || this.why !== undefined) return;
+    this.#isUpdating = true;
     try {
-      for (let event = this.nextEvent(); event !== undefined; event = this.nextEvent()) this.handle(event);
+      for (let event = this.#nextEvent(); event !== undefined; event = this.#nextEvent()) this.#handle(event);
     } finally {
-      this.isUpdating = false;
+      this.#isUpdating = false;
     }
     this.soon();
   }
 
-  private step(): boolean {
+  #step(): boolean {
     if (this.why !== undefined || this.core.isDead) return false;
     try {
       if (this.core.call((it) => it.tick(this.now())) === 1) {
@@ -391,7 +391,7 @@ export class GatheringImpl {
         return true;
       }
     } catch (thrown) {
-      this.died(thrown);
+      this.#died(thrown);
     }
     this.driver.soon();
     return false;
@@ -400,91 +400,91 @@ export class GatheringImpl {
   /** A step begins: before the game's own code. */
   protected stepBegan(): void {}
 
-  private nextEvent(): Event | undefined {
+  #nextEvent(): Event | undefined {
     if (this.why !== undefined) return undefined;
     try {
       return this.core.call((it) => it.poll(this.now())) === 0 ? undefined : (this.core.value() as Event);
     } catch (thrown) {
-      this.died(thrown);
+      this.#died(thrown);
       return undefined;
     }
   }
 
-  private died(thrown: unknown): void {
+  #died(thrown: unknown): void {
     if (!this.core.isDead) throw thrown;
     this.driver.end();
     this.fail(thrown as ParlorError);
   }
 
-  private handle({ type, ...it }: Event): void {
-    if (OF_PLAYERS.has(type)) for (const list of [this.list, this.watching]) list.changed();
+  #handle({ type, ...it }: Event): void {
+    if (OF_PLAYERS.has(type)) for (const list of [this.#list, this.#watching]) list.changed();
     switch (type) {
       case "open":
-        this.openCode = it["code"] as string;
-        return this.heart();
+        this.#openCode = it["code"] as string;
+        return this.#heart();
       case "closed":
-        return this.finish(closedOf(it));
+        return this.#finish(closedOf(it));
       case "playerJoined":
-        return this.events.emit(type, playerOf(it["player"]!));
+        return this.#events.emit(type, playerOf(it["player"]!));
       case "spectatorJoined":
-        return this.events.emit(type, playerOf(it["spectator"]!));
+        return this.#events.emit(type, playerOf(it["spectator"]!));
       case "message":
-        return this.heard(type, it, "kind", this.parts.checks.messages);
+        return this.#heard(type, it, "kind", this.parts.checks.messages);
       case "action":
-        return this.heard(type, it, "name", this.parts.checks.actions);
+        return this.#heard(type, it, "name", this.parts.checks.actions);
       case "hostChanged":
       case "reconnected":
-        this.heart();
-        return this.events.emit(type, it);
+        this.#heart();
+        return this.#events.emit(type, it);
       default:
-        this.events.emit(type, it);
+        this.#events.emit(type, it);
     }
   }
 
   /** A message or an action, whose value is checked. */
-  private heard(type: string, it: Record<string, Data>, naming: string, checks: ReadonlyMap<string, Check>): void {
+  #heard(type: string, it: Record<string, Data>, naming: string, checks: ReadonlyMap<string, Check>): void {
     const name = it[naming] as string;
     const what = `${type === "message" ? "a" : "an"} ${type} ${JSON.stringify(name)}`;
     const value = this.accepted(checks.get(name), it["value"]!, what, it["from"] as PlayerId);
-    if (value !== undefined) this.events.emit(type, { ...it, value });
+    if (value !== undefined) this.#events.emit(type, { ...it, value });
   }
 
   /** A host is missed sooner than a guest. */
-  private heart(): void {
+  #heart(): void {
     const { silenceMs } = this.parts;
     const silence = this.isHost && silenceMs !== undefined ? silenceMs : GUEST_SILENCE_MS;
     this.driver.keepAlive(Math.round(silence / HEARTBEATS_PER_SILENCE));
   }
 
-  private saveTicket(): void {
+  #saveTicket(): void {
     if (this.core.isDead || this.driver.link === undefined || this.core.ask((it) => it.ticket()) !== 1) return;
     const ticket = this.core.value() as string;
-    if (ticket === this.ticket) return;
-    this.ticket = ticket;
-    this.isTicketDue = false;
+    if (ticket === this.#ticket) return;
+    this.#ticket = ticket;
+    this.#isTicketDue = false;
     this.parts.seat.remember(ticket, this.driver.address, this.parts.secret);
   }
 
   /** A new link brings a new ticket. */
   linked(): void {
-    this.isTicketDue = true;
+    this.#isTicketDue = true;
   }
 
-  private finish(why: Closed): void {
+  #finish(why: Closed): void {
     if (this.why !== undefined) return;
     this.why = why;
-    this.loop?.stop();
+    this.#loop?.stop();
     this.parts.unwatch();
     this.parts.seat.forget();
-    this.events.emit("closed", why);
-    this.events.end(why);
-    this.changes.soon();
-    this.resolveClosed(why);
-    this.isSaid = this.endWhenSaid();
+    this.#events.emit("closed", why);
+    this.#events.end(why);
+    this.#changes.soon();
+    this.#resolveClosed(why);
+    this.#isSaid = this.#endWhenSaid();
   }
 
   /** What ends a room may have a goodbye to send. */
-  private async endWhenSaid(): Promise<void> {
+  async #endWhenSaid(): Promise<void> {
     this.driver.soon();
     await this.driver.whenFinished(GOODBYE_PATIENCE_MS);
     this.driver.end();
@@ -494,10 +494,10 @@ export class GatheringImpl {
     if (this.why === undefined && !this.core.isDead) {
       this.core.call(say);
       this.driver.flush();
-      this.poll();
+      this.#poll();
     }
     await this.closed;
-    await this.isSaid;
+    await this.#isSaid;
   }
 
   protected assertOpen(): void {

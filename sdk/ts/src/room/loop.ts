@@ -31,72 +31,72 @@ interface Frames {
 
 /** A running game. */
 export class LoopRunner {
-  private readonly frames = globalThis as Frames;
-  private frame: number | undefined;
-  private lastFrame: number | undefined;
-  private isStopped = false;
+  readonly #frames = globalThis as Frames;
+  #frame: number | undefined;
+  #lastFrame: number | undefined;
+  #isStopped = false;
 
   constructor(
     private readonly steps: Steps,
     private readonly game: Game,
   ) {
-    this.ask();
+    this.#ask();
     steps.rearm();
   }
 
   stop(): void {
-    this.isStopped = true;
-    if (this.frame !== undefined) this.frames.cancelAnimationFrame?.(this.frame);
+    this.#isStopped = true;
+    if (this.#frame !== undefined) this.#frames.cancelAnimationFrame?.(this.#frame);
     this.steps.rearm();
   }
 
   /** In how many ms it wants a beat; Infinity for never. */
   beatInMs(): number {
-    if (this.isStopped || this.steps.isOver()) return Number.POSITIVE_INFINITY;
+    if (this.#isStopped || this.steps.isOver()) return Number.POSITIVE_INFINITY;
     const due = this.steps.untilNextTickMs();
-    return this.framesRun() ? Math.max(due, FRAME_LATE_MS) : due;
+    return this.#framesRun() ? Math.max(due, FRAME_LATE_MS) : due;
   }
 
   /** A beat came, or packets: steps are run if frames do not run them. */
   beat(): void {
-    if (this.isStopped || this.framesRun()) return;
-    this.step();
+    if (this.#isStopped || this.#framesRun()) return;
+    this.#step();
   }
 
-  private step(): void {
+  #step(): void {
     this.steps.update();
     if (this.game.tick === undefined) {
       // Who has no step of its own lets the room's steps pass, so that what was written is committed.
-      while (!this.isStopped && this.steps.tick()) this.steps.update();
+      while (!this.#isStopped && this.steps.tick()) this.steps.update();
       return;
     }
-    while (!this.isStopped && this.steps.tick()) this.guarded(this.game.tick);
+    while (!this.#isStopped && this.steps.tick()) this.#guarded(this.game.tick);
   }
 
-  private ask(): void {
-    this.frame = this.frames.requestAnimationFrame?.((time) => this.draw(time));
+  #ask(): void {
+    this.#frame = this.#frames.requestAnimationFrame?.((time) => this.#draw(time));
   }
 
-  private draw(time: number): void {
-    if (this.isStopped) return;
-    this.ask();
-    const deltaMs = this.lastFrame === undefined ? 0 : time - this.lastFrame;
-    this.lastFrame = time;
-    this.step();
+  #draw(time: number): void {
+    if (this.#isStopped) return;
+    this.#ask();
+    const deltaMs = this.#lastFrame === undefined ? 0 : time - this.#lastFrame;
+    this.#lastFrame = time;
+    this.#step();
     const { draw } = this.game;
-    if (draw === undefined || this.isStopped || this.steps.isOver()) return;
+    if (draw === undefined || this.#isStopped || this.steps.isOver()) return;
     const untilNext = this.steps.untilNextTickMs();
     const alpha = Number.isFinite(untilNext) ? Math.min(1, Math.max(0, 1 - (untilNext * this.steps.tickHz) / 1_000)) : 0;
-    this.guarded(() => draw({ timeMs: time, deltaMs, alpha }));
+    this.#guarded(() => draw({ timeMs: time, deltaMs, alpha }));
   }
 
   /** Whether frames come, so that they run the steps. */
-  private framesRun(): boolean {
-    if (this.lastFrame === undefined || this.frames.document?.hidden === true) return false;
-    return performance.now() - this.lastFrame < FRAME_LATE_MS;
+  #framesRun(): boolean {
+    if (this.#lastFrame === undefined || this.#frames.document?.hidden === true) return false;
+    return performance.now() - this.#lastFrame < FRAME_LATE_MS;
   }
 
-  private guarded(run: () => void): void {
+  #guarded(run: () => void): void {
     try {
       run();
     } catch (thrown) {

@@ -40,10 +40,10 @@ export function playerOf(read: Data): Player {
 
 /** Reads players, or spectators, when they may have changed, and keeps the map while they have not. */
 export class PlayerList {
-  private map: ReadonlyMap<PlayerId, Player> = new Map();
-  private bytes: Uint8Array = new Uint8Array(0);
-  private isStale = true;
-  private readAt = 0;
+  #map: ReadonlyMap<PlayerId, Player> = new Map();
+  #bytes: Uint8Array = new Uint8Array(0);
+  #isStale = true;
+  #readAt = 0;
 
   constructor(
     private readonly core: Core,
@@ -52,25 +52,25 @@ export class PlayerList {
 
   /** Something of them changed. */
   changed(): void {
-    this.isStale = true;
+    this.#isStale = true;
   }
 
   get(): ReadonlyMap<PlayerId, Player> {
     const now = performance.now();
-    if ((this.isStale || now - this.readAt > STALE_MS) && !this.core.isDead) {
-      this.isStale = false;
-      this.readAt = now;
-      this.read();
+    if ((this.#isStale || now - this.#readAt > STALE_MS) && !this.core.isDead) {
+      this.#isStale = false;
+      this.#readAt = now;
+      this.#read();
     }
-    return this.map;
+    return this.#map;
   }
 
-  private read(): void {
+  #read(): void {
     this.core.call(this.list);
     const bytes = this.core.bytes();
-    if (equal(bytes, this.bytes)) return;
-    this.bytes = bytes;
-    this.map = new Map(this.core.values().map((read) => playerOf(read)).map((player) => [player.id, player]));
+    if (equal(bytes, this.#bytes)) return;
+    this.#bytes = bytes;
+    this.#map = new Map(this.core.values().map((read) => playerOf(read)).map((player) => [player.id, player]));
   }
 }
 

@@ -36,7 +36,7 @@ export class RoomImpl extends GatheringImpl {
         return room.me;
       },
       predictsAction: (name: string) => parts.predictedActions.has(name),
-      applyActions: () => this.applyActions(),
+      applyActions: () => this.#applyActions(),
       now: () => this.now(),
       assertOpen: () => this.assertOpen(),
       soon: () => this.soon(),
@@ -68,15 +68,15 @@ export class RoomImpl extends GatheringImpl {
   }
 
   get(key: string): never {
-    return this.read(key, (it, length) => it.get(length));
+    return this.#read(key, (it, length) => it.get(length));
   }
 
   interpolated(key: string): never {
-    return this.read(key, (it, length) => it.interpolated(length, this.now()));
+    return this.#read(key, (it, length) => it.interpolated(length, this.now()));
   }
 
   predicted(key: string): never {
-    return this.read(key, (it, length) => it.predicted(length));
+    return this.#read(key, (it, length) => it.predicted(length));
   }
 
   setPredicted(key: string, value: unknown): void {
@@ -85,18 +85,18 @@ export class RoomImpl extends GatheringImpl {
 
   entries(prefix: string, options?: { interpolated?: boolean }): never {
     const what = options?.interpolated === true ? ENTRIES.shown : ENTRIES.written;
-    const read = this.all(prefix, what);
+    const read = this.#all(prefix, what);
     const entries: [string, Data][] = [];
     for (let i = 0; i + 1 < read.length; i += 2) {
       const key = read[i] as string;
-      const value = this.checked(key, read[i + 1]!);
+      const value = this.#checked(key, read[i + 1]!);
       if (value !== undefined) entries.push([key, value]);
     }
     return entries as never;
   }
 
   keys(prefix = ""): string[] {
-    return this.all(prefix, ENTRIES.keys) as string[];
+    return this.#all(prefix, ENTRIES.keys) as string[];
   }
 
   declare(prefix: string, hints: Hints): void {
@@ -118,7 +118,7 @@ export class RoomImpl extends GatheringImpl {
 
   input(player: PlayerId): never {
     if (this.why !== undefined || this.core.call((it) => it.input(player)) === 0) return undefined as never;
-    return this.checkedInput(player, this.core.value()) as never;
+    return this.#checkedInput(player, this.core.value()) as never;
   }
 
   inputs(): never {
@@ -128,7 +128,7 @@ export class RoomImpl extends GatheringImpl {
     const inputs: [PlayerId, Data][] = [];
     for (let i = 0; i + 1 < read.length; i += 2) {
       const player = read[i] as PlayerId;
-      const input = this.checkedInput(player, read[i + 1]!);
+      const input = this.#checkedInput(player, read[i + 1]!);
       if (input !== undefined) inputs.push([player, input]);
     }
     return inputs as never;
@@ -168,17 +168,17 @@ export class RoomImpl extends GatheringImpl {
 
   protected override stepBegan(): void {
     // What a step runs first are the actions of its players.
-    if (this.parts.predictedActions.size > 0) this.applyActions();
+    if (this.parts.predictedActions.size > 0) this.#applyActions();
   }
 
   /** Applies the predicted actions that wait. Returns why one that this player made is refused. */
-  private applyActions(): string | undefined {
+  #applyActions(): string | undefined {
     let refused: string | undefined;
     for (;;) {
       const kind = this.core.call((it) => it.action_request());
       if (kind === 0) return refused;
       const request = this.core.value() as unknown as ActionRequest;
-      const why = this.applied(request, kind === FIRST_TIME);
+      const why = this.#applied(request, kind === FIRST_TIME);
       const length = why === undefined ? this.core.put(NOTHING) : this.core.putValues(why);
       if (this.core.call((it) => it.action_done(length, this.now())) === 1) refused = why ?? undefined;
       this.driver.soon();
@@ -186,7 +186,7 @@ export class RoomImpl extends GatheringImpl {
   }
 
   /** Applies one, or undoes it. Returns why it is refused; null if its value cannot be read. */
-  private applied(request: ActionRequest, isFirst: boolean): string | null | undefined {
+  #applied(request: ActionRequest, isFirst: boolean): string | null | undefined {
     const { name, from } = request;
     const check = from === this.me ? undefined : this.parts.checks.actions.get(name);
     const value = this.accepted(check, request.value as Data, `an action ${JSON.stringify(name)}`, from);
@@ -202,26 +202,26 @@ export class RoomImpl extends GatheringImpl {
     return this.parts.predictedActions.get(name)?.run(acting, request, isFirst, value);
   }
 
-  private read(key: string, run: (exports: Exports, length: number) => number): never {
+  #read(key: string, run: (exports: Exports, length: number) => number): never {
     if (this.core.isDead) return undefined as never;
     const length = this.core.putValues(key);
     if (this.core.call((it) => run(it, length)) === 0) return undefined as never;
-    return this.checked(key, this.core.value()) as never;
+    return this.#checked(key, this.core.value()) as never;
   }
 
-  private all(prefix: string, what: number): Data[] {
+  #all(prefix: string, what: number): Data[] {
     if (this.core.isDead) return [];
     const length = this.core.putValues(prefix);
     this.core.call((it) => it.entries(length, what, this.now()));
     return this.core.values();
   }
 
-  private checked(key: string, value: Data): Data | undefined {
+  #checked(key: string, value: Data): Data | undefined {
     const check = this.isHost ? undefined : this.parts.checks.state.of(key);
     return this.accepted(check, value, `the state ${key}`, this.host);
   }
 
-  private checkedInput(player: PlayerId, value: Data): Data | undefined {
+  #checkedInput(player: PlayerId, value: Data): Data | undefined {
     return this.accepted(player === this.me ? undefined : this.parts.checks.input, value, "an input", player);
   }
 }

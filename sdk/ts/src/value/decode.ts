@@ -6,34 +6,34 @@ import { compareUtf8, readName, readUtf8 } from "./names.js";
 import { readVarint } from "./varint.js";
 
 class Decoder {
-  private bytes: Uint8Array = new Uint8Array(0);
-  private view: DataView = new DataView(new ArrayBuffer(0));
-  private at = 0;
-  private depthMax = VALUE_DEPTH_MAX;
+  #bytes: Uint8Array = new Uint8Array(0);
+  #view: DataView = new DataView(new ArrayBuffer(0));
+  #at = 0;
+  #depthMax = VALUE_DEPTH_MAX;
 
   begin(bytes: Uint8Array, depthMax: number): void {
-    this.bytes = bytes;
-    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.at = 0;
-    this.depthMax = depthMax;
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#at = 0;
+    this.#depthMax = depthMax;
   }
 
   hasMore(): boolean {
-    return this.at < this.bytes.length;
+    return this.#at < this.#bytes.length;
   }
 
   value(depth: number): Data {
-    const tag = this.take(1);
-    const first = this.bytes[tag]!;
+    const tag = this.#take(1);
+    const first = this.#bytes[tag]!;
     if (first < 0x80) return first;
-    if (first < 0x90) return this.map(first & 15, depth);
-    if (first < 0xa0) return this.list(first & 15, depth);
-    if (first < 0xc0) return this.text(first & 31);
+    if (first < 0x90) return this.#map(first & 15, depth);
+    if (first < 0xa0) return this.#list(first & 15, depth);
+    if (first < 0xc0) return this.#text(first & 31);
     if (first >= 0xe0) return first - 0x100;
-    return this.tagged(first, depth);
+    return this.#tagged(first, depth);
   }
 
-  private tagged(tag: number, depth: number): Data {
+  #tagged(tag: number, depth: number): Data {
     switch (tag) {
       case 0xc0:
         return null;
@@ -42,78 +42,78 @@ class Decoder {
       case 0xc2:
         return true;
       case 0xc3:
-        return shortest(this.view.getInt8(this.take(1)), -32, 0x7f);
+        return shortest(this.#view.getInt8(this.#take(1)), -32, 0x7f);
       case 0xc4:
-        return shortest(this.view.getInt16(this.take(2), true), -0x80, 0x7f);
+        return shortest(this.#view.getInt16(this.#take(2), true), -0x80, 0x7f);
       case 0xc5:
-        return shortest(this.view.getInt32(this.take(4), true), -0x8000, 0x7fff);
+        return shortest(this.#view.getInt32(this.#take(4), true), -0x8000, 0x7fff);
       case 0xc6:
-        return this.int64();
+        return this.#int64();
       case 0xc7:
-        return finite(this.view.getFloat32(this.take(4), true));
+        return finite(this.#view.getFloat32(this.#take(4), true));
       case 0xc8: {
-        const value = finite(this.view.getFloat64(this.take(8), true));
+        const value = finite(this.#view.getFloat64(this.#take(8), true));
         if (Math.fround(value) === value) throw malformed("a number is longer than it needs to be");
         return value;
       }
       case 0xc9: {
-        const length = this.length();
+        const length = this.#length();
         if (length <= 31) throw malformed("a text's length is longer than it needs to be");
-        return this.text(length);
+        return this.#text(length);
       }
       case 0xca: {
-        const length = this.length();
-        const from = this.take(length);
-        return this.bytes.slice(from, from + length);
+        const length = this.#length();
+        const from = this.#take(length);
+        return this.#bytes.slice(from, from + length);
       }
       case 0xcb:
-        return this.list(this.long(), depth);
+        return this.#list(this.#long(), depth);
       case 0xcc:
-        return this.map(this.long(), depth);
+        return this.#map(this.#long(), depth);
       default:
         throw malformed(`the tag ${tag.toString(16)} is of no kind`);
     }
   }
 
-  private int64(): number | bigint {
-    const value = this.view.getBigInt64(this.take(8), true);
+  #int64(): number | bigint {
+    const value = this.#view.getBigInt64(this.#take(8), true);
     if (value >= -0x80000000n && value < 0x80000000n) throw malformed("a number is longer than it needs to be");
     const number = Number(value);
     return Number.isSafeInteger(number) ? number : value;
   }
 
-  private text(length: number): string {
-    const from = this.take(length);
+  #text(length: number): string {
+    const from = this.#take(length);
     try {
-      return readUtf8(this.bytes, from, from + length);
+      return readUtf8(this.#bytes, from, from + length);
     } catch {
       throw malformed("a text is not UTF-8");
     }
   }
 
-  private name(): string {
-    const length = this.length();
-    const from = this.take(length);
+  #name(): string {
+    const length = this.#length();
+    const from = this.#take(length);
     try {
-      return readName(this.bytes, from, from + length);
+      return readName(this.#bytes, from, from + length);
     } catch {
       throw malformed("the name of a field is not UTF-8");
     }
   }
 
-  private list(count: number, depth: number): Data[] {
-    this.holds(count, depth);
+  #list(count: number, depth: number): Data[] {
+    this.#holds(count, depth);
     const list: Data[] = [];
     for (let i = 0; i < count; i++) list.push(this.value(depth + 1));
     return list;
   }
 
-  private map(count: number, depth: number): Data {
-    this.holds(count * 2, depth);
+  #map(count: number, depth: number): Data {
+    this.#holds(count * 2, depth);
     const map: Record<string, Data> = {};
     let before: string | undefined;
     for (let i = 0; i < count; i++) {
-      const name = this.name();
+      const name = this.#name();
       if (before !== undefined && compareUtf8(before, name) >= 0) throw malformed("field names do not ascend");
       before = name;
       const value = this.value(depth + 1);
@@ -128,28 +128,28 @@ class Decoder {
   }
 
   /** Each item has a byte at least: a count beyond what is there is found before anything is made. */
-  private holds(items: number, depth: number): void {
-    if (items > this.bytes.length - this.at) throw malformed("it ends too early");
-    if (depth >= this.depthMax) throw malformed(`it nests deeper than ${this.depthMax}`);
+  #holds(items: number, depth: number): void {
+    if (items > this.#bytes.length - this.#at) throw malformed("it ends too early");
+    if (depth >= this.#depthMax) throw malformed(`it nests deeper than ${this.#depthMax}`);
   }
 
-  private long(): number {
-    const count = this.length();
+  #long(): number {
+    const count = this.#length();
     if (count <= 15) throw malformed("a count is longer than it needs to be");
     return count;
   }
 
-  private length(): number {
-    const [value, end] = readVarint(this.bytes, this.at);
+  #length(): number {
+    const [value, end] = readVarint(this.#bytes, this.#at);
     if (end < 0) throw malformed("a length is cut off or not in its shortest form");
-    this.at = end;
+    this.#at = end;
     return value;
   }
 
-  private take(length: number): number {
-    const from = this.at;
-    if (length > this.bytes.length - from) throw malformed("it ends too early");
-    this.at = from + length;
+  #take(length: number): number {
+    const from = this.#at;
+    if (length > this.#bytes.length - from) throw malformed("it ends too early");
+    this.#at = from + length;
     return from;
   }
 }

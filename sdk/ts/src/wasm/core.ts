@@ -13,11 +13,11 @@ const OUT_DEPTH_MAX = 40;
 
 /** An instance of the core. After a defect it is dead: each call throws the defect. */
 export class Core {
-  private readonly exports: Exports;
-  private defect: ParlorError | undefined;
+  readonly #exports: Exports;
+  #defect: ParlorError | undefined;
 
   private constructor(exports: Exports) {
-    this.exports = exports;
+    this.#exports = exports;
   }
 
   /** Compiles the module if this is the first room of the page, and makes an instance of it. */
@@ -30,7 +30,7 @@ export class Core {
       throw compileError(thrown);
     }
     const core = new Core(instance.exports as unknown as Exports);
-    const version = core.exports.abi_version?.();
+    const version = core.#exports.abi_version?.();
     if (version !== ABI_VERSION) {
       throw new ParlorError("wasm_mismatch", `this parlor.wasm has the interface ${version}, and the package ${ABI_VERSION}`);
     }
@@ -39,7 +39,7 @@ export class Core {
 
   /** Whether a defect ended this core. */
   get isDead(): boolean {
-    return this.defect !== undefined;
+    return this.#defect !== undefined;
   }
 
   /**
@@ -47,26 +47,26 @@ export class Core {
    * be half changed.
    */
   call(run: (exports: Exports) => number): number {
-    if (this.defect !== undefined) throw this.defect;
+    if (this.#defect !== undefined) throw this.#defect;
     let result: number;
     try {
-      result = run(this.exports);
+      result = run(this.#exports);
     } catch (trap) {
-      this.defect = this.lastWords(trap);
-      throw this.defect;
+      this.#defect = this.#lastWords(trap);
+      throw this.#defect;
     }
-    if (result === -1) throw this.error();
+    if (result === -1) throw this.#error();
     return result;
   }
 
   /** Calls a function whose −1 is no error. */
   ask(run: (exports: Exports) => number): number {
-    if (this.defect !== undefined) throw this.defect;
+    if (this.#defect !== undefined) throw this.#defect;
     try {
-      return run(this.exports);
+      return run(this.#exports);
     } catch (trap) {
-      this.defect = this.lastWords(trap);
-      throw this.defect;
+      this.#defect = this.#lastWords(trap);
+      throw this.#defect;
     }
   }
 
@@ -76,7 +76,7 @@ export class Core {
     if (address === 0 && bytes.length > 0) {
       throw new ParlorError("too_large", `${bytes.length} bytes are too much for one call`, "send less at once");
     }
-    new Uint8Array(this.exports.memory.buffer, address, bytes.length).set(bytes);
+    new Uint8Array(this.#exports.memory.buffer, address, bytes.length).set(bytes);
     return bytes.length;
   }
 
@@ -88,30 +88,30 @@ export class Core {
 
   /** A copy of the out buffer. */
   bytes(): Uint8Array {
-    return this.view().slice();
+    return this.#view().slice();
   }
 
   /** The value in the out buffer. */
   value(): Data {
-    return decode(this.view(), OUT_DEPTH_MAX);
+    return decode(this.#view(), OUT_DEPTH_MAX);
   }
 
   /** The values in the out buffer. */
   values(): Data[] {
-    return decodeAll(this.view(), OUT_DEPTH_MAX);
+    return decodeAll(this.#view(), OUT_DEPTH_MAX);
   }
 
   // Valid until the next call: memory that grows leaves its views without a buffer.
-  private view(): Uint8Array {
-    return new Uint8Array(this.exports.memory.buffer, this.exports.out_ptr(), this.exports.out_len());
+  #view(): Uint8Array {
+    return new Uint8Array(this.#exports.memory.buffer, this.#exports.out_ptr(), this.#exports.out_len());
   }
 
-  private error(): ParlorError {
+  #error(): ParlorError {
     const { code, message, path } = this.value() as { code: string; message: string; path?: string };
     return new ParlorError(code, path === undefined || message.includes(path) ? message : `${path}: ${message}`);
   }
 
-  private lastWords(trap: unknown): ParlorError {
+  #lastWords(trap: unknown): ParlorError {
     let message = sentence(trap);
     let place = "";
     try {

@@ -56,34 +56,34 @@ export class WorkerTransport implements Transport {
   }
 
   dial(request: DialRequest): void {
-    this.post({ type: "dial", request });
+    this.#post({ type: "dial", request });
   }
 
   send(packets: Arrived[]): void {
-    this.post({ type: "send", packets }, buffersOf(packets));
+    this.#post({ type: "send", packets }, buffersOf(packets));
   }
 
   close(word: CloseWord, reason: string): void {
-    this.post({ type: "close", word, reason });
+    this.#post({ type: "close", word, reason });
   }
 
   beatAt(at: number | undefined): void {
-    this.post({ type: "beatAt", at });
+    this.#post({ type: "beatAt", at });
   }
 
   heart(everyMs: number): void {
-    this.post({ type: "heart", everyMs });
+    this.#post({ type: "heart", everyMs });
   }
 
   end(): void {
-    this.post({ type: "end" });
+    this.#post({ type: "end" });
     this.worker.onmessage = null;
     // It closes itself; one that hangs is ended.
     const timer = setTimeout(() => this.worker.terminate(), END_PATIENCE_MS);
     (timer as { unref?(): void }).unref?.();
   }
 
-  private post(message: ToWorker, transfer?: ArrayBuffer[]): void {
+  #post(message: ToWorker, transfer?: ArrayBuffer[]): void {
     this.worker.postMessage(message, transfer);
   }
 }

@@ -108,16 +108,16 @@ export function* places(columns: AnyColumns): Iterable<[index: number, entity: E
 }
 
 class Reader {
-  private at = 0;
-  private readonly view: DataView;
+  #at = 0;
+  readonly #view: DataView;
 
   constructor(private readonly from: Uint8Array) {
-    this.view = new DataView(from.buffer, from.byteOffset, from.byteLength);
+    this.#view = new DataView(from.buffer, from.byteOffset, from.byteLength);
   }
 
   u32(): number {
-    this.at += 4;
-    return this.view.getUint32(this.at - 4, true);
+    this.#at += 4;
+    return this.#view.getUint32(this.#at - 4, true);
   }
 
   i32(): number {
@@ -127,11 +127,11 @@ class Reader {
   value(layout: Layout): unknown {
     switch (layout.form) {
       case "number":
-        return this.f64();
+        return this.#f64();
       case "bool":
-        return this.f64() !== 0;
+        return this.#f64() !== 0;
       case "names":
-        return layout.names[this.f64()];
+        return layout.names[this.#f64()];
       case "parts":
         return Object.fromEntries(layout.parts.map(([name, part]) => [name, this.value(part)]));
       default:
@@ -143,58 +143,58 @@ class Reader {
     if (layout.form === "parts") {
       return Object.fromEntries(layout.parts.map(([name, part]) => [name, this.column(part, length)]));
     }
-    if (layout.form === "number") return Float64Array.from({ length }, () => this.f64());
+    if (layout.form === "number") return Float64Array.from({ length }, () => this.#f64());
     return Array.from({ length }, () => this.value(layout));
   }
 
   blob(layout: Layout): unknown {
     const length = this.u32();
-    const bytes = this.from.slice(this.at, this.at + length);
-    this.at += length;
+    const bytes = this.from.slice(this.#at, this.#at + length);
+    this.#at += length;
     if (layout.form === "text") return readUtf8(bytes, 0, length);
     return layout.form === "any" ? decode(bytes) : bytes;
   }
 
-  private f64(): number {
-    this.at += 8;
-    return this.view.getFloat64(this.at - 8, true);
+  #f64(): number {
+    this.#at += 8;
+    return this.#view.getFloat64(this.#at - 8, true);
   }
 }
 
 const utf8 = new TextEncoder();
 
 class Writer {
-  private into = new Uint8Array(256);
-  private view = new DataView(this.into.buffer);
-  private at = 0;
+  #into = new Uint8Array(256);
+  #view = new DataView(this.#into.buffer);
+  #at = 0;
 
   constructor(private readonly component: string) {}
 
   bytes(): Uint8Array {
-    return this.into.subarray(0, this.at);
+    return this.#into.subarray(0, this.#at);
   }
 
   u32(value: number): void {
-    this.room(4);
-    this.view.setUint32(this.at, value, true);
-    this.at += 4;
+    this.#room(4);
+    this.#view.setUint32(this.#at, value, true);
+    this.#at += 4;
   }
 
   value(layout: Layout, value: unknown, path: string): void {
     switch (layout.form) {
       case "number":
-        if (typeof value !== "number" || !Number.isFinite(value)) throw this.refused(path, value, "a finite number");
-        return this.f64(value);
+        if (typeof value !== "number" || !Number.isFinite(value)) throw this.#refused(path, value, "a finite number");
+        return this.#f64(value);
       case "bool":
-        if (typeof value !== "boolean") throw this.refused(path, value, "true or false");
-        return this.f64(value ? 1 : 0);
+        if (typeof value !== "boolean") throw this.#refused(path, value, "true or false");
+        return this.#f64(value ? 1 : 0);
       case "names": {
         const index = layout.names.indexOf(value as string);
-        if (index < 0) throw this.refused(path, value, `one of ${layout.names.join(", ")}`);
-        return this.f64(index);
+        if (index < 0) throw this.#refused(path, value, `one of ${layout.names.join(", ")}`);
+        return this.#f64(index);
       }
       case "parts":
-        if (typeof value !== "object" || value === null) throw this.refused(path, value, `{ ${layout.parts.map(([name]) => name).join(", ")} }`);
+        if (typeof value !== "object" || value === null) throw this.#refused(path, value, `{ ${layout.parts.map(([name]) => name).join(", ")} }`);
         for (const [name, part] of layout.parts) this.value(part, (value as Record<string, unknown>)[name], `${path}.${name}`);
     }
   }
@@ -209,38 +209,38 @@ class Writer {
   }
 
   blob(layout: Layout, value: unknown, path: string): void {
-    const bytes = this.blobOf(layout, value, path);
+    const bytes = this.#blobOf(layout, value, path);
     this.u32(bytes.length);
-    this.room(bytes.length);
-    this.into.set(bytes, this.at);
-    this.at += bytes.length;
+    this.#room(bytes.length);
+    this.#into.set(bytes, this.#at);
+    this.#at += bytes.length;
   }
 
-  private blobOf(layout: Layout, value: unknown, path: string): Uint8Array {
+  #blobOf(layout: Layout, value: unknown, path: string): Uint8Array {
     if (layout.form === "any") return encode(value as Data);
     if (layout.form === "bytes") {
       if (value instanceof Uint8Array) return value;
-      throw this.refused(path, value, "a Uint8Array");
+      throw this.#refused(path, value, "a Uint8Array");
     }
     if (typeof value === "string") return utf8.encode(value);
-    throw this.refused(path, value, "text");
+    throw this.#refused(path, value, "text");
   }
 
-  private f64(value: number): void {
-    this.room(8);
-    this.view.setFloat64(this.at, value, true);
-    this.at += 8;
+  #f64(value: number): void {
+    this.#room(8);
+    this.#view.setFloat64(this.#at, value, true);
+    this.#at += 8;
   }
 
-  private room(more: number): void {
-    if (this.at + more <= this.into.length) return;
-    const old = this.into;
-    this.into = new Uint8Array(Math.max(old.length * 2, this.at + more));
-    this.into.set(old);
-    this.view = new DataView(this.into.buffer);
+  #room(more: number): void {
+    if (this.#at + more <= this.#into.length) return;
+    const old = this.#into;
+    this.#into = new Uint8Array(Math.max(old.length * 2, this.#at + more));
+    this.#into.set(old);
+    this.#view = new DataView(this.#into.buffer);
   }
 
-  private refused(path: string, value: unknown, wanted: string): Error {
+  #refused(path: string, value: unknown, wanted: string): Error {
     return badArgument(`${this.component}.${path} is ${typeof value === "string" ? JSON.stringify(value) : String(value)}`, `give it ${wanted}`);
   }
 }

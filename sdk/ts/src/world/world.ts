@@ -34,7 +34,7 @@ const EMPTY: AnyColumns = { length: 0, entity: new Uint32Array(0), owner: new In
 
 /** The class behind `World`. */
 export class WorldImpl implements World {
-  private readonly numbers = new Map<string, number>();
+  readonly #numbers = new Map<string, number>();
 
   constructor(private readonly room: WorldRoom) {}
 
@@ -58,43 +58,43 @@ export class WorldImpl implements World {
   }
 
   get<C extends Component>(entity: Entity, component: C): Infer<C> | undefined {
-    return this.row(entity, component, WRITTEN);
+    return this.#row(entity, component, WRITTEN);
   }
 
   shown<C extends Component>(entity: Entity, component: C): Infer<C> | undefined {
-    return this.row(entity, component, SHOWN);
+    return this.#row(entity, component, SHOWN);
   }
 
   *each<C extends Component>(component: C, options?: { shown?: boolean }): Iterable<[Entity, Infer<C>]> {
-    const columns = this.read(component, options);
+    const columns = this.#read(component, options);
     for (const [index, entity] of places(columns)) yield [entity, rowAt(columns, index) as Infer<C>];
   }
 
   *simulated<C extends Component>(component: C): Iterable<[Entity, Infer<C>]> {
     const { isHost, me, predicted } = this.room;
     if (!isHost && !predicted.has(component.name)) return;
-    const columns = this.read(component);
+    const columns = this.#read(component);
     for (const [index, entity, owner] of places(columns)) {
       if (isHost || owner === me) yield [entity, rowAt(columns, index) as Infer<C>];
     }
   }
 
   columns<C extends Component>(component: C, options?: { shown?: boolean }): Columns<C> {
-    return this.read(component, options) as unknown as Columns<C>;
+    return this.#read(component, options) as unknown as Columns<C>;
   }
 
   spawn(owner?: PlayerId): Entity {
-    return this.change((it) => it.spawn(owner ?? NO_OWNER));
+    return this.#change((it) => it.spawn(owner ?? NO_OWNER));
   }
 
   despawn(entity: Entity): void {
-    this.change((it) => it.despawn(entity));
+    this.#change((it) => it.despawn(entity));
   }
 
   set<C extends Component>(entity: Entity, component: C, value: Infer<C>): void {
-    const number = this.number(component);
+    const number = this.#number(component);
     const length = this.room.core.put(writeRow(component, value as Record<string, unknown>));
-    this.change((it) => it.write_row(entity, number, length, this.room.now()));
+    this.#change((it) => it.write_row(entity, number, length, this.room.now()));
   }
 
   patch<C extends Component>(entity: Entity, component: C, part: Partial<Infer<C>>): void {
@@ -106,31 +106,31 @@ export class WorldImpl implements World {
   }
 
   remove(entity: Entity, component: Component): boolean {
-    const number = this.number(component);
-    return this.change((it) => it.remove_row(entity, number)) === 1;
+    const number = this.#number(component);
+    return this.#change((it) => it.remove_row(entity, number)) === 1;
   }
 
   write<C extends Component>(component: C, columns: Columns<C>): void {
-    const number = this.number(component);
+    const number = this.#number(component);
     const length = this.room.core.put(writeColumns(component, columns as unknown as AnyColumns));
-    this.change((it) => it.write_columns(number, length, this.room.now()));
+    this.#change((it) => it.write_columns(number, length, this.room.now()));
   }
 
   transfer(entity: Entity, owner?: PlayerId): void {
-    this.change((it) => it.transfer(entity, owner ?? NO_OWNER));
+    this.#change((it) => it.transfer(entity, owner ?? NO_OWNER));
   }
 
   audience(entity: Entity, who: "all" | readonly PlayerId[] | { except: readonly PlayerId[] }): void {
     const length = this.room.core.putValues(who as Data);
-    this.change((it) => it.audience(entity, length));
+    this.#change((it) => it.audience(entity, length));
   }
 
   zone(entity: Entity, zone: number): void {
-    this.change((it) => it.zone(entity, zone));
+    this.#change((it) => it.zone(entity, zone));
   }
 
   rewind<C extends Component>(player: PlayerId, component: C): Past<C> {
-    const number = this.number(component);
+    const number = this.#number(component);
     this.room.core.call((it) => it.rewind(player, number, this.room.now()));
     const bytes = this.room.core.bytes();
     const view = new DataView(bytes.buffer);
@@ -141,16 +141,16 @@ export class WorldImpl implements World {
   act(entity: Entity, name: string, value: Data): string | undefined {
     const length = this.room.core.putValues(name, value);
     if (!this.room.predictsAction(name)) {
-      this.change((it) => it.act(entity, length));
+      this.#change((it) => it.act(entity, length));
       return undefined;
     }
-    const isToApply = this.change((it) => it.act_predicted(entity, length, this.room.now())) === 1;
+    const isToApply = this.#change((it) => it.act_predicted(entity, length, this.room.now())) === 1;
     return isToApply ? this.room.applyActions() : undefined;
   }
 
   changes<const C extends readonly Component[]>(...components: C): [Entity, C[number][]][] {
     if (this.room.core.isDead) return [];
-    const numbered = components.map((component) => [component, this.number(component)] as const);
+    const numbered = components.map((component) => [component, this.#number(component)] as const);
     this.room.core.call((it) => it.changes());
     const bytes = this.room.core.bytes();
     const view = new DataView(bytes.buffer);
@@ -163,22 +163,22 @@ export class WorldImpl implements World {
     return changes;
   }
 
-  private read(component: Component, options?: { shown?: boolean }): AnyColumns {
+  #read(component: Component, options?: { shown?: boolean }): AnyColumns {
     if (this.room.core.isDead) return EMPTY;
     const which = options?.shown === true ? SHOWN : WRITTEN;
-    const number = this.number(component);
+    const number = this.#number(component);
     this.room.core.call((it) => it.columns(number, which, this.room.now()));
     return readColumns(component.fields, this.room.core.bytes());
   }
 
-  private row<C extends Component>(entity: Entity, component: C, which: number): Infer<C> | undefined {
+  #row<C extends Component>(entity: Entity, component: C, which: number): Infer<C> | undefined {
     if (!this.has(entity)) return undefined;
-    const number = this.number(component);
+    const number = this.#number(component);
     if (this.room.core.call((it) => it.row(entity, number, which, this.room.now())) === 0) return undefined;
     return readRow(component.fields, this.room.core.bytes()) as Infer<C>;
   }
 
-  private change(run: (exports: Exports) => number): number {
+  #change(run: (exports: Exports) => number): number {
     this.room.assertOpen();
     const result = this.room.core.call(run);
     this.room.soon();
@@ -186,12 +186,12 @@ export class WorldImpl implements World {
   }
 
   /** A component's number in this room. */
-  private number({ name }: Component): number {
-    const known = this.numbers.get(name);
+  #number({ name }: Component): number {
+    const known = this.#numbers.get(name);
     if (known !== undefined) return known;
     const length = this.room.core.putValues(name);
     const number = this.room.core.call((it) => it.component(length));
-    this.numbers.set(name, number);
+    this.#numbers.set(name, number);
     return number;
   }
 }
