@@ -112,18 +112,19 @@ test("an invite has the hashes, so that nothing is asked before", limit, async (
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test("a page whose UDP leads nowhere, or whose hash is wrong, is in the room over WebSocket", limit, async () => {
+test("a page whose UDP leads nowhere, or whose hash is wrong, is in the room soon", limit, async () => {
   const a = await openPage();
   const { code } = await host(a);
   const proxy = await startProxy(server.port);
   const silent = createSocket("udp4");
   await new Promise((resolve) => silent.bind(Number(new URL(proxy.url).port), "127.0.0.1", resolve));
   const wrong = "A".repeat(43);
-  for (const url of [proxy.url, server.url]) {
+  // The server's own port gives its present hashes. In the head start they may be late.
+  for (const [url, links] of [[proxy.url, ["websocket"]], [server.url, ["webtransport", "websocket"]]]) {
     const b = await openPage();
     const { link, ms } = await join(b, `${url}/join/${code}#w=${wrong}`, { server: undefined });
     console.log(`over ${link} after ${ms.toFixed(0)} ms`);
-    assert.equal(link, "websocket");
+    assert.ok(links.includes(link), link);
     assert.ok(ms <= FALLBACK_MS, `${ms} ms`);
     await b.context().close();
   }

@@ -41,31 +41,37 @@ pub(crate) fn plan_web(root: &Path, _: Level) -> Result<Work, Missing> {
 /// Pages of the built SDK in the Chromium of the system.
 pub(crate) fn plan_browser(root: &Path, _: Level) -> Result<Work, Missing> {
     need_chromium()?;
-    let [install, build] = built(root)?;
-    Ok(Work::Run(vec![
-        install,
-        build,
-        npm(INSTALL, "tests/browser", root)?,
-        Invocation::cargo(SERVER),
-        npm("test", "tests/browser", root)?,
-    ]))
+    played(Invocation::cargo(SERVER), npm("test", "tests/browser", root)?, root)
 }
 
 /// The packed SDK in an app of each bundler and runtime, and the games of `npm create parlor`: the most used ones, or all.
 pub(crate) fn plan_packaging(root: &Path, level: Level) -> Result<Work, Missing> {
     need_chromium()?;
-    let [install, build] = built(root)?;
     let level = if level == Level::Weekly { "weekly" } else { "all" };
-    Ok(Work::Run(vec![
-        install,
-        build,
-        npm(INSTALL, "tests/browser", root)?,
-        Invocation::cargo(SERVER),
-        Invocation::new("node")
-            .args("--test --test-concurrency=1")
-            .args("tests/packaging/packaging.test.mjs tests/packaging/templates.test.mjs")
-            .env("PACKAGING_LEVEL", level),
-    ]))
+    let play = Invocation::new("node")
+        .args("--test --test-concurrency=1")
+        .args("tests/packaging/packaging.test.mjs tests/packaging/templates.test.mjs");
+    played(Invocation::cargo(SERVER), play.env("PACKAGING_LEVEL", level), root)
+}
+
+/// A smoke test in Firefox ESR.
+pub(crate) fn plan_firefox(root: &Path, _: Level) -> Result<Work, Missing> {
+    need("firefox-esr --version", "there is no Firefox", "apt-get install firefox-esr")?;
+    played(Invocation::cargo(SERVER), npm("run firefox", "tests/browser", root)?, root)
+}
+
+/// The figures of pages in Chromium with a server as users have it. They are printed, not judged: a machine with
+/// other work has others.
+pub(crate) fn plan_measure(root: &Path, _: Level) -> Result<Work, Missing> {
+    need_chromium()?;
+    let server = Invocation::cargo("build --release -p parlor-cli");
+    played(server, npm("run measure", "tests/browser", root)?, root)
+}
+
+/// Builds the SDK and a server, and then plays.
+fn played(server: Invocation, play: Invocation, root: &Path) -> Result<Work, Missing> {
+    let [install, build] = built(root)?;
+    Ok(Work::Run(vec![install, build, npm(INSTALL, "tests/browser", root)?, server, play]))
 }
 
 fn need_chromium() -> Result<(), Missing> {

@@ -168,6 +168,8 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         steps.push(long("fuzz", "the fuzz targets compile on stable", plan_fuzz));
     }
     steps.push(weekly("peers", "what Parlor is measured against compiles, and Colyseus starts", peers::plan));
+    steps.push(weekly("firefox", "pages over WebTransport and Magpies in Firefox ESR", sdk::plan_firefox));
+    steps.push(weekly("measure", "figures of pages in Chromium: docs/performance.md", sdk::plan_measure));
     steps.push(weekly("soak", "half an hour of everything with an attacker: all levels off", plan_soak));
     steps
 }

@@ -91,7 +91,9 @@ pub(crate) enum Wire {
         prefix: Option<Prefix>,
     },
     WebSocket,
-    Memory { peer: Arc<Outbox> },
+    Memory {
+        peer: Arc<Outbox>,
+    },
 }
 
 impl LinkSender {

@@ -35,7 +35,8 @@ fn the_figures_of_a_relay_add_up() {
     let rows = report["rows"].as_array().expect("a list");
     let told: Vec<_> =
         rows.iter().map(|row| (row["transport"].as_str(), count(row, "flush_quantum_ms"))).collect();
-    let expected = ["quic", "webtransport", "wss"].map(|transport| [(Some(transport), 0), (Some(transport), 20)]);
+    let expected =
+        ["quic", "webtransport", "wss"].map(|transport| [(Some(transport), 0), (Some(transport), 20)]);
     assert_eq!(told, expected.concat());
     for row in rows {
         let (sent, delivered) = (count(row, "messages_sent"), count(row, "messages_delivered"));

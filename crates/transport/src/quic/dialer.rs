@@ -100,9 +100,7 @@ impl Dialer {
                 })?;
             establish_session(connection, session).map_err(|violation| not_parlor(violation.to_string()))
         };
-        timeout(deadline, connecting)
-            .await
-            .unwrap_or(Err(ConnectError::TimedOut { addr, waited: deadline }))
+        timeout(deadline, connecting).await.unwrap_or(Err(ConnectError::TimedOut { addr, waited: deadline }))
     }
 
     /// Connects without making a link, for a client of another protocol on the server's port.

@@ -189,11 +189,7 @@ impl QuicSource {
 }
 
 /// Reads a stream's type, after the session's `prefix`, and, for an isolated packet, all of it.
-async fn begin(
-    mut stream: RecvStream,
-    prefix: Bytes,
-    mut unfinished: Unfinished,
-) -> Result<Begun, Fault> {
+async fn begin(mut stream: RecvStream, prefix: Bytes, mut unfinished: Unfinished) -> Result<Begun, Fault> {
     for (at, expected) in prefix.iter().enumerate() {
         let Some(next) = stream.read_chunk(1, true).await? else { return Err(Violation::EmptyStream.into()) };
         match next.bytes[0] {

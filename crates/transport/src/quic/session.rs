@@ -100,7 +100,9 @@ impl Session {
                 let code = CloseCode(u16::try_from(code).unwrap_or(u16::MAX));
                 LinkClosed::ByPeer { code, reason: peer_reason(&reason) }
             }
-            Ok(Some(Heard::Status(_))) => LinkClosed::TransportError("a session was answered twice".to_owned()),
+            Ok(Some(Heard::Status(_))) => {
+                LinkClosed::TransportError("a session was answered twice".to_owned())
+            }
             // By the standard this is a close with the code 0 and no reason.
             Ok(None) => LinkClosed::ByPeer { code: CloseCode::DONE, reason: String::new() },
             Err(detail) => LinkClosed::TransportError(detail),

@@ -59,8 +59,7 @@ pub(crate) enum Made {
 }
 
 impl Made {
-    pub(crate) const ALL: [Made; 5] =
-        [Made::Memory, Made::Quic, Made::WebTransport, Made::Ws, Made::Wss];
+    pub(crate) const ALL: [Made; 5] = [Made::Memory, Made::Quic, Made::WebTransport, Made::Ws, Made::Wss];
 
     pub(crate) fn kind(self) -> LinkKind {
         match self {
@@ -96,8 +95,7 @@ impl Made {
             Made::WebTransport => {
                 let listener = QuicServer::start();
                 let dialer = conditions.cloned().map_or_else(Dialer::new, Dialer::impaired);
-                let dialing =
-                    dialer.connect_webtransport(listener.addr, "localhost", &listener.trust, HANG);
+                let dialing = dialer.connect_webtransport(listener.addr, "localhost", &listener.trust, HANG);
                 let (client, server) = tokio::join!(dialing, listener.accept_session());
                 (client.expect("it connects"), server, Some((dialer, listener.endpoint)))
             }

@@ -7,6 +7,7 @@
 import { ParlorError } from "../error.js";
 import { sentence } from "../thrown.js";
 import { HEAD_START_MS, type ViaOption } from "../link/dial.js";
+import type { EarlyTransport } from "../link/early.js";
 import { type Arrived, Carrier, DATAGRAMS_UNDER_WAY_MAX, STREAM_BYTES_UNDER_WAY_MAX, type Via } from "../link/link.js";
 import type { Failure, Transport, TransportEvents } from "../link/transport.js";
 import { type Address, isLoopback, placeOf, redirected } from "../server/address.js";
@@ -62,6 +63,8 @@ export class Driver {
   #datagramsUnderWay = 0;
   #armed = Number.POSITIVE_INFINITY;
   #isTurning = false;
+  /** The first dial was begun before there was a core. */
+  #isDialled = false;
   #turnIsDue = false;
   #openedAt = 0;
   #bothUntil = 0;
@@ -100,9 +103,11 @@ export class Driver {
     return this.#phase === "linked" ? this.#via : undefined;
   }
 
-  /** Begins to dial. */
-  begin(transport: Transport): void {
+  /** Begins to dial, or takes over what dials already. */
+  begin(early: EarlyTransport): void {
+    const { transport, dials } = early.handOver(this.transportEvents);
     this.#transport = transport;
+    this.#isDialled = dials;
     this.#guarded(() => this.#dial());
   }
 
@@ -360,6 +365,10 @@ export class Driver {
 
   #dialNow(): void {
     const { address, via } = this.options;
+    if (this.#isDialled) {
+      this.#isDialled = false;
+      return;
+    }
     const headStartMs = this.clock.now() < this.#bothUntil ? 0 : HEAD_START_MS;
     this.#transport.dial({ address, via, headStartMs });
   }

@@ -4,8 +4,8 @@ import { Driver, type TokenSource } from "../driver/driver.js";
 import { ParlorError } from "../error.js";
 import { abortReason } from "../thrown.js";
 import { type Check, checkOf, KeyChecks, type Shape } from "../game/shape.js";
-import type { DialTools } from "../link/dial.js";
-import type { TransportEvents } from "../link/transport.js";
+import { type DialRequest, type DialTools, HEAD_START_MS } from "../link/dial.js";
+import { EarlyTransport } from "../link/early.js";
 import { watchPage } from "../page/lifecycle.js";
 import { Seat } from "../page/seat.js";
 import { type Address, parseAddress, parseHashes } from "../server/address.js";
@@ -44,10 +44,6 @@ export interface Defined {
 /** Answers that say that a seat is not there any more. */
 const GONE = ["resume", "no_such_room", "resume_token_reused"];
 
-/** Who listens to a transport that is ended at once. */
-const NOBODY: TransportEvents = {
-  opened() {}, failed() {}, packets() {}, drained() {}, carries() {}, wrote() {}, closed() {}, beat() {},
-};
 
 /** Hosts, or creates a match. */
 export async function openNew(app: string, intent: "host" | "match", options: AnyOptions, defined: Defined = {}): Promise<RoomImpl> {
@@ -102,7 +98,11 @@ async function open(
   const predicted = new Set((defined.predict ?? []).map(({ name }) => name));
   const predictedActions = new Map(predictedOf(defined));
   const checks = checksOf(defined);
-  const { core, seat, transport } = await parts(seatOf, options);
+  const via = options.via ?? "auto";
+  // A server that wants a token is told from the core's first word on, so who fetches one dials then.
+  const fetched = tokenOf(options);
+  const early = fetched !== undefined ? undefined : { address, via, headStartMs: HEAD_START_MS };
+  const { core, seat, transport } = await parts(seatOf, options, early);
   let room: RoomImpl | undefined;
   let wake: () => void = () => {};
   let failed: ParlorError | undefined;
@@ -110,8 +110,8 @@ async function open(
     core,
     {
       address,
-      via: options.via ?? "auto",
-      token: tokenOf(options),
+      via,
+      token: fetched,
       joins: intent.intent === "join" || intent.intent === "resume",
     },
     {
@@ -138,14 +138,13 @@ async function open(
         if (options.whenPageHides === "leave") room?.leaveNow();
       },
     });
-    const { secret, network, whenHidden = isTouched() ? "hand-over" : "keep-playing" } = options;
+    const { secret, whenHidden = isTouched() ? "hand-over" : "keep-playing" } = options;
     const handsOver = whenHidden === "hand-over";
     const own = defined.own && ownOf(defined.own).component;
     room = new RoomImpl({
       core, driver, seat, checks, secret, silenceMs: silenceMs(options), handsOver, predicted, predictedActions, own, unwatch,
     });
-    const make = network === undefined ? transport : network.wrap(transport);
-    driver.begin(make(driver.transportEvents));
+    driver.begin(transport);
     const opened = room;
     await new Promise<void>((resolve, reject) => {
       const aborted = () => reject(abortReason(signal!));
@@ -166,19 +165,29 @@ async function open(
     return opened;
   } catch (thrown) {
     driver.end();
-    if (room === undefined) seat.letGo();
-    else room.abandon();
+    if (room === undefined) {
+      seat.letGo();
+      transport.end();
+    } else {
+      room.abandon();
+    }
     throw thrown;
   }
 }
 
-/** What a room is made of, all begun at once. What was made is let go again if the core is not to be had. */
-async function parts(seatOf: () => Promise<Seat>, options: OpenOptions) {
-  const making = [seatOf(), startTransport(workerOf(options), toolsOf(options))] as const;
+/**
+ * What a room is made of, all begun at once; the way to the server, too, if there is a request. What was made is let go
+ * again if the core is not to be had.
+ */
+async function parts(seatOf: () => Promise<Seat>, options: OpenOptions, early: DialRequest | undefined) {
+  const { network } = options;
+  const started = startTransport(workerOf(options), toolsOf(options));
+  const starting = started.then((make) => new EarlyTransport(network === undefined ? make : network.wrap(make), early));
+  const making = [seatOf(), starting] as const;
   const core = await Core.create().catch(async (thrown: unknown) => {
     const [seat, transport] = await Promise.all(making);
     seat.letGo();
-    transport(NOBODY).end();
+    transport.end();
     throw thrown;
   });
   const [seat, transport] = await Promise.all(making);

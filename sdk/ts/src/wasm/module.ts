@@ -54,9 +54,12 @@ export function compileError(thrown: unknown): ParlorError {
 /** Unpacks base64 of a gzip file, as the full entry carries the module. */
 export async function unpackModule(base64: string): Promise<WebAssembly.Module> {
   const text = atob(base64);
-  const packed = Uint8Array.from(text, (c) => c.charCodeAt(0));
+  const packed = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) packed[at] = text.charCodeAt(at);
   const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return WebAssembly.compile(await new Response(unpacked).arrayBuffer());
+  const response = new Response(unpacked, { headers: { "content-type": "application/wasm" } });
+  // It compiles what is unpacked while the rest is.
+  return "compileStreaming" in WebAssembly ? WebAssembly.compileStreaming(response) : compileWhole(response);
 }
 
 /** Compiles what `init` of the slim entry was given. */
@@ -70,5 +73,9 @@ export async function moduleFrom(
   if (!response.ok) {
     throw new ParlorError("wasm_missing", `${response.url} answers ${response.status}`, "check the address that `init` was given");
   }
+  return compileWhole(response);
+}
+
+async function compileWhole(response: Response): Promise<WebAssembly.Module> {
   return WebAssembly.compile(await response.arrayBuffer());
 }

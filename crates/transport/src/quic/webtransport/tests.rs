@@ -365,8 +365,7 @@ fn coded_strings_are_read_as_the_standard_writes_them() {
 /// A client without a browser: what it asks, byte by byte, and with a name whose length takes two bytes.
 #[test]
 fn the_request_of_a_client_without_a_browser_is_understood() {
-    let golden =
-        b"\x01\x2c\0\0\xcf\xd7\x50\x09localhost\x51\x03/wt\x27\x02:protocol\x0cwebtransport";
+    let golden = b"\x01\x2c\0\0\xcf\xd7\x50\x09localhost\x51\x03/wt\x27\x02:protocol\x0cwebtransport";
     assert_eq!(super::request("localhost", None), golden);
     let name = format!("{}.example:7700", "long".repeat(50));
     for (authority, origin) in [(name.as_str(), None), ("a", Some("https://game.example"))] {
