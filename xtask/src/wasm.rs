@@ -63,7 +63,8 @@ fn build(profile: &str) -> String {
     format!("build --lib -p parlor-wasm --profile {profile} --target {TARGET} --target-dir target/wasm")
 }
 
-fn rustup_has_target() -> bool {
+/// Whether rustup's standard library is linked, as it is.
+pub(crate) fn rustup_has_target() -> bool {
     rustc_path(&["--print", "target-libdir", "--target", TARGET]).is_some_and(|libdir| libdir.exists())
 }
 
