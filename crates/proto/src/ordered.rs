@@ -1,7 +1,7 @@
 //! An ordered map and set whose code is small.
 //!
 //! WebAssembly carries the code of each kind of map that a program has. `BTreeMap` takes about 9 kB for a kind, and
-//! these maps take 1 kB. They keep entries in sorted vectors of at most [`CHUNK_MAX`] entries: a small map is one sorted
+//! these maps take 2 kB. They keep entries in sorted vectors of at most 64 entries: a small map is one sorted
 //! vector. An insertion or a removal moves at most one such vector and the list of them, so a large map is not slow
 //! either, whatever the order in which a peer names its keys.
 
