@@ -23,6 +23,10 @@ const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std";
 
+/// A panic is a trap without a text, and the texts of panics are left out: the head of crates/wasm has what a page
+/// is promised. Only a standard library that is compiled along can do so.
+const RUSTFLAGS: &str = "-Zunstable-options -Zlocation-detail=none -Cpanic=immediate-abort";
+
 /// Chooses the toolchain that compiles what a page loads.
 pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
     need("gzip --version", "gzip is not installed", "apt-get install gzip")?;
@@ -45,6 +49,7 @@ fn debian_cargo(build: &str) -> Result<Invocation, Missing> {
         .args(build)
         .args("-Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size")
         .env("RUSTC", DEBIAN_RUSTC)
+        .env("RUSTFLAGS", RUSTFLAGS)
         // `-Z` wants a nightly compiler or this.
         .env("RUSTC_BOOTSTRAP", "1");
     Ok(match linker() {
@@ -58,7 +63,8 @@ fn build(profile: &str) -> String {
     format!("build --lib -p parlor-wasm --profile {profile} --target {TARGET} --target-dir target/wasm")
 }
 
-fn rustup_has_target() -> bool {
+/// Whether rustup's standard library is linked, as it is.
+pub(crate) fn rustup_has_target() -> bool {
     rustc_path(&["--print", "target-libdir", "--target", TARGET]).is_some_and(|libdir| libdir.exists())
 }
 

@@ -1,9 +1,9 @@
 //! The actions that a game defines, by name, for options: what they do is in [`action`](crate::action).
 
 use crate::message::check_name;
+use parlor_proto::OrderedMap;
 use std::any::Any;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Outside;
 #[derive(Clone, Default)]
 pub struct Actions {
     /// By name: the function that runs it. Options need not know its type, which names the whole room.
-    by_name: BTreeMap<Cow<'static, str>, Run>,
+    by_name: OrderedMap<Cow<'static, str>, Run>,
 }
 
 impl fmt::Debug for Actions {

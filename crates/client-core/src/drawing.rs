@@ -1,9 +1,9 @@
 //! How a game draws others: its own interpolation of components, and the bounds of the delay.
 
+use parlor_proto::OrderedMap;
 use parlor_sync::interpolation::{Between, RenderDelay, WholeNumbers};
 use parlor_sync::schema::{Component, Replicated, RowReader};
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub type Interpolator<C> = fn(&C, &C, f64) -> C;
 #[derive(Clone, Default)]
 pub struct Drawing {
     /// The game's interpolators, each an [`Interpolator`] of its component.
-    by_component: BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>,
+    by_component: OrderedMap<&'static str, Arc<dyn Any + Send + Sync>>,
     /// Whether components without an interpolator of the game snap to each version. Default: they move as the schema
     /// says.
     pub snaps: bool,

@@ -1,9 +1,10 @@
 //! The queue of events for the game. It is bounded even if the game never polls.
 
 use crate::event::{ClosedReason, Event, StateUpdate};
+use parlor_proto::OrderedSet;
 use parlor_proto::session;
 use parlor_proto::{CloseReason, EntityId, Instant, MemberId, PathId};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// Bytes of unread messages above which they are processed without a poll of the game.
 const ARRIVED_BYTES_MAX: usize = 256 * 1024;
@@ -188,7 +189,7 @@ impl Inbox {
         // Keys that were set and removed in between are left out: otherwise a host that keeps using fresh
         // keys would make the list grow without bound.
         let older = oldest.changed.into_iter().filter(|key| exists(key));
-        let changed: BTreeSet<String> = older.chain(next.changed.drain(..)).collect();
+        let changed: OrderedSet<String> = older.chain(next.changed.drain(..)).collect();
         next.changed = changed.into_iter().collect();
         *bytes = names_bytes(next);
         self.state_event_bytes += *bytes;

@@ -4,13 +4,13 @@ use crate::error::RoomError;
 use crate::event::Event;
 use crate::inbox::Inbox;
 use bytes::Bytes;
+use parlor_proto::OrderedMap;
 use parlor_proto::wire::action::RefusedAction;
 use parlor_proto::wire::control::{HandOverRefusal, LeaveReason, MemberInfo, PlayerData, Presence, ToMember};
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{ApiMisuse, CloseReason, LinkKind, MemberId, limits};
 use parlor_sync::value::{Value, ValueError, from_value};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A participant of the room: a player, or a spectator.
@@ -41,7 +41,7 @@ pub struct Player {
     pub direct: bool,
     /// Its own link to the hub.
     link: LinkKind,
-    data: Arc<BTreeMap<String, Value>>,
+    data: Arc<OrderedMap<String, Value>>,
 }
 
 /// How this process reaches another player.

@@ -1,12 +1,12 @@
 //! Own states: the one that this player sends, and those received from others.
 
 use crate::state::{Upstream, Way};
+use parlor_proto::OrderedMap;
 use parlor_proto::session::{DeliveryId, Outgoing, Session};
 use parlor_proto::wire::replica::StateOf;
 use parlor_proto::{Instant, MemberId, Tick, TickRate, channel, limits};
 use parlor_sync::replicator::{Introduction, Latency, Own, Remote, ReplicaError, State, Template};
 use parlor_sync::world::Sent;
-use std::collections::BTreeMap;
 
 /// Bytes per second of a player's own state at most; the hub accepts twice as much.
 const BYTES_PER_SECOND: u32 = 32 * 1024;
@@ -20,7 +20,7 @@ pub(crate) struct Replicas {
     me: MemberId,
     rate: TickRate,
     own: Option<Box<OwnStream>>,
-    remotes: BTreeMap<MemberId, Remote>,
+    remotes: OrderedMap<MemberId, Remote>,
 }
 
 /// This player's own state, and what the hub has of it.
@@ -43,7 +43,7 @@ impl Replicas {
                 committed: None,
             })
         });
-        Replicas { me, rate, own, remotes: BTreeMap::new() }
+        Replicas { me, rate, own, remotes: OrderedMap::new() }
     }
 
     /// Ends a step. Returns whether there is something to send.
@@ -102,7 +102,7 @@ impl Replicas {
             self.remotes.retain(|member, _| is_here(*member));
         }
         let rate = self.rate;
-        let remote = self.remotes.entry(state.source).or_insert_with(|| Remote::new(rate));
+        let remote = self.remotes.get_or_insert_with(state.source, || Remote::new(rate));
         remote.apply(state.state, arrived).map(drop)
     }
 

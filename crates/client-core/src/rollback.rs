@@ -2,6 +2,7 @@
 
 use crate::error::RoomError;
 use bytes::Bytes;
+use parlor_proto::OrderedMap;
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{ApiMisuse, MemberId, Tick, limits};
 use parlor_sync::keyed::state_hash;
@@ -13,7 +14,6 @@ use parlor_sync::rollback::{
 use parlor_sync::value::{Value, from_value, to_value};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 
 /// Steps per frame at most, so that a returning game keeps drawing while it catches up.
 const STEPS_MAX: u32 = 16;
@@ -275,10 +275,10 @@ struct Running {
     session: Rollback,
     /// Inputs of the running step.
     inputs: Vec<PlayerInput>,
-    keys: BTreeMap<String, Bytes>,
-    saved: States<BTreeMap<String, Bytes>>,
+    keys: OrderedMap<String, Bytes>,
+    saved: States<OrderedMap<String, Bytes>>,
     /// Corrections of present keys: how many, and the step of the last.
-    corrected: BTreeMap<String, (u64, Tick)>,
+    corrected: OrderedMap<String, (u64, Tick)>,
     steps_in_a_row: u32,
     message: Vec<u8>,
 }
@@ -291,9 +291,9 @@ impl Running {
             players: config.players.clone(),
             session: Rollback::new(inner).map_err(bounds)?,
             inputs: Vec::new(),
-            keys: BTreeMap::new(),
+            keys: OrderedMap::new(),
             saved: States::new(&inner),
-            corrected: BTreeMap::new(),
+            corrected: OrderedMap::new(),
             steps_in_a_row: 0,
             message: Vec::new(),
         })
@@ -398,7 +398,7 @@ impl Running {
         let Some(before) = self.saved.load(tick) else { return };
         for (key, value) in &self.keys {
             if before.get(key).is_some_and(|before| before != value) {
-                let corrected = self.corrected.entry(key.clone()).or_insert((0, tick));
+                let corrected = self.corrected.get_or_insert_with(key.clone(), || (0, tick));
                 *corrected = (corrected.0 + 1, tick);
             }
         }

@@ -9,7 +9,8 @@
 //! - [`wire`]: the layout of packets, frames, handshakes, envelopes and room control
 //! - [`channel`]: lanes, and the channel table that both ends agree on
 //! - [`session`]: the state machine between two ends, independent of the connection that carries it
-//! - [`code`]: room codes · [`random`]: numbers from a seed · [`stream_rate`]: what a stream carries
+//! - [`code`]: room codes · [`random`]: numbers from a seed · [`stream_rate`]: what a stream carries ·
+//!   [`ordered`]: a map and a set with little code
 
 pub mod channel;
 pub mod code;
@@ -17,6 +18,7 @@ pub mod error;
 pub mod ids;
 pub mod limits;
 pub mod link;
+pub mod ordered;
 pub mod random;
 pub mod session;
 pub mod stream_rate;
@@ -28,4 +30,5 @@ pub use code::RoomCode;
 pub use error::{ApiMisuse, CloseReason, PeerMisbehaved};
 pub use ids::{ChannelId, ConnectionId, EntityId, Epoch, MemberId, PathId, RoomId, SessionId};
 pub use link::{Carrier, LinkKind, Packet};
+pub use ordered::{OrderedMap, OrderedSet};
 pub use time::{Instant, Tick, TickRate};

@@ -1,7 +1,7 @@
 //! Audiences: which members may see a key or an entity.
 
 use parlor_proto::MemberId;
-use std::collections::BTreeSet;
+use parlor_proto::OrderedSet;
 
 /// Which members may see a key or an entity. Members outside the audience are never sent it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Audience {
     All,
     /// These members, at most [`AUDIENCE_MEMBERS_MAX`](crate::limits::AUDIENCE_MEMBERS_MAX). If empty, only
     /// the authority has it, and after a migration the next authority.
-    Members(BTreeSet<MemberId>),
+    Members(OrderedSet<MemberId>),
 }
 
 /// The receiver whose view is checked against an audience.

@@ -324,17 +324,6 @@ pub(crate) fn set_room(make: impl FnOnce() -> Result<Room, Fault>) -> Result<(),
     })
 }
 
-/// Leaves message and place of a panic in the out buffer.
-pub fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
-    let message = panic.payload_as_str().unwrap_or("there is no message");
-    let place = panic.location().map(ToString::to_string);
-    let defect =
-        Fields::default().with("code", "defect").with("message", message).with_some("place", place).build();
-    let mut out = Vec::new();
-    let _: Result<(), ValueError> = defect.encode_wrapped(&mut out);
-    OUT.set(out);
-}
-
 /// For tests: what a page does with the memory of its instance.
 #[cfg(not(target_arch = "wasm32"))]
 pub mod memory {

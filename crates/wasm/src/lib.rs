@@ -11,7 +11,8 @@
 //!    Memory may grow in any call, which detaches `memory.buffer`: make a new view after each call.
 //!    Copy with `memory.buffer.slice(ptr, ptr + len)`: addresses are not aligned.
 //! 4. A result is ≥ 0. −1 is an error: `out` has the Value `{code, message, path?}` and nothing changed.
-//! 5. A panic traps (`unreachable`). Before that `out` has `{code: "defect", message, place}`. Read it, then drop the instance; other instances are untouched.
+//! 5. A panic traps (`unreachable`), and `out` is not to be read. The trap is the defect: texts and places of panics are not in the module, because they are a twentieth of it. The functions and offsets of its stack name the place.
+//!    Drop the instance; other instances are untouched.
 //!
 //! A *Value* is the encoding of PROTOCOL.md, "Values" (that of keyed state). What goes in as several Values stands one behind the other, to the end of the `len` bytes. Each call below names them in order.
 //! Events and lists of players nest up to 8 levels deeper than a Value on the wire may (40 instead of 32).
@@ -230,4 +231,4 @@ mod schema;
 mod ticket;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub use boundary::{memory, report_panic};
+pub use boundary::memory;

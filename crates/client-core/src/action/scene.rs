@@ -6,12 +6,12 @@ use crate::error::RoomError;
 use crate::players::Players;
 use crate::simulation::{Applied, Asked, Origin, Simulation};
 use crate::state::SharedState;
+use parlor_proto::OrderedMap;
 use parlor_proto::wire::action::{Action, ActionRefusal, Decision};
 use parlor_proto::wire::handshake::Welcome;
 use parlor_proto::{ApiMisuse, EntityId, Instant, MemberId, limits};
 use parlor_sync::limits::{ACTIONS_PENDING_MAX, ACTIONS_PER_INPUT_MAX};
 use parlor_sync::value::Value;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// An open room at a moment, as far as predicted actions concern it.
@@ -82,7 +82,7 @@ impl Scene<'_> {
 
     /// Applies the actions of the step that begins: those of an earlier run of it, and at the host those that came
     /// for it since. Stops at one that the game must apply. Returns the host's decisions, for its members.
-    pub(crate) fn run_step(&mut self) -> BTreeMap<MemberId, Vec<Decision>> {
+    pub(crate) fn run_step(&mut self) -> OrderedMap<MemberId, Vec<Decision>> {
         self.simulation.begin_again();
         self.proceed()
     }
@@ -92,10 +92,10 @@ impl Scene<'_> {
     pub(crate) fn end_outside(
         &mut self,
         result: Result<(), ActionRefusal>,
-    ) -> (Result<Making, RoomError>, BTreeMap<MemberId, Vec<Decision>>) {
+    ) -> (Result<Making, RoomError>, OrderedMap<MemberId, Vec<Decision>>) {
         match self.simulation.take_outside() {
-            None => (Ok(Making::Done), BTreeMap::new()),
-            Some((applied, Origin::Made)) => (self.made(applied, result), BTreeMap::new()),
+            None => (Ok(Making::Done), OrderedMap::new()),
+            Some((applied, Origin::Made)) => (self.made(applied, result), OrderedMap::new()),
             Some((applied, origin)) => {
                 self.settle(applied, origin, result);
                 (Ok(Making::Done), self.proceed())
@@ -104,7 +104,7 @@ impl Scene<'_> {
     }
 
     /// Applies what is left of the step's actions, until the game must apply one.
-    fn proceed(&mut self) -> BTreeMap<MemberId, Vec<Decision>> {
+    fn proceed(&mut self) -> OrderedMap<MemberId, Vec<Decision>> {
         while self.simulation.outside().is_none() {
             if let Some(applied) = self.simulation.next_again() {
                 self.run(applied, Origin::Again);

@@ -3,6 +3,7 @@
 use crate::inbox::Came;
 use bytes::Bytes;
 use core::net::SocketAddr;
+use parlor_proto::OrderedMap;
 use parlor_proto::limits::{PATH_SILENCE, RELIABLE_QUEUE_BYTES_MAX, SILENCE_TIMEOUT, WAITING_MESSAGE_BYTES};
 use parlor_proto::session::{Message, Outgoing, Session};
 use parlor_proto::wire::envelope::{Recipient, Upward};
@@ -11,7 +12,7 @@ use parlor_proto::wire::handshake::Hello;
 use parlor_proto::wire::path::PathOffer;
 use parlor_proto::wire::path::{PathRole, PathSignal};
 use parlor_proto::{ChannelId, Epoch, Instant, LinkKind, MemberId, PathId, channel};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Limit of messages and inputs over one path: bytes per second, and the burst. Above it unreliable ones are
@@ -85,7 +86,7 @@ pub(crate) struct Path {
     /// Whether a sequenced message came over the path.
     has_sequenced: bool,
     /// When a sequenced message last went over the path, by channel.
-    carried: BTreeMap<ChannelId, Instant>,
+    carried: OrderedMap<ChannelId, Instant>,
     /// Until when the other end is paused.
     hold_until: Option<Instant>,
     /// Remaining allowance in bytes, negative when exceeded, and the time of its last update.
@@ -117,7 +118,7 @@ impl Path {
             over_at: None,
             ended_at: None,
             has_sequenced: false,
-            carried: BTreeMap::new(),
+            carried: OrderedMap::new(),
             hold_until: None,
             allowance: i64::try_from(BYTES_PER_SECOND).unwrap_or(i64::MAX),
             allowed_at: until,

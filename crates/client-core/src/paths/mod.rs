@@ -26,8 +26,9 @@ use parlor_proto::wire::control::ToHub;
 use parlor_proto::wire::handshake::Welcome;
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, is_of_local_network};
 use parlor_proto::{ChannelId, Instant, LinkKind, MemberId, Packet, PathId};
+use parlor_proto::{OrderedMap, OrderedSet};
 use required::Required;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// A driver's task for a path.
@@ -85,15 +86,15 @@ pub(crate) struct Paths {
     /// SHA-256 of this process's certificate, and its candidate addresses.
     key: Option<[u8; 32]>,
     addresses: Vec<SocketAddr>,
-    by_id: BTreeMap<PathId, Path>,
+    by_id: OrderedMap<PathId, Path>,
     /// Paths offered so far.
     offered: u64,
     /// Offers that come too early, with their time limits: an earlier path to the same member is not idle, or the
     /// game has not read yet who is the host.
-    early: BTreeMap<MemberId, (PathOffer, Instant)>,
+    early: OrderedMap<MemberId, (PathOffer, Instant)>,
     commands: VecDeque<PathCommand>,
     /// Channels whose sequenced messages all go through the hub.
-    kept_by_hub: BTreeSet<ChannelId>,
+    kept_by_hub: OrderedSet<ChannelId>,
     /// When to tell the hub this process's addresses, if pending.
     tell_at: Option<Instant>,
     told_at: Option<Instant>,
@@ -185,14 +186,16 @@ impl Paths {
         let Some(shared) = &around.shared else { return };
         let (host, is_host) = (welcome.authority.member(), shared.host().is_some());
         let paths = &self.by_id;
-        let due = self.early.extract_if(.., |peer, (offer, _)| {
+        let mut due = Vec::new();
+        self.early.retain(|peer, (offer, until)| {
             let is_known = match offer.role {
                 PathRole::Dial => host == Some(*peer) && !is_host,
                 PathRole::Accept => is_host,
             };
-            is_known && paths.values().filter(|path| path.peer == *peer).all(Path::is_idle)
+            let is_due = is_known && paths.values().filter(|path| path.peer == *peer).all(Path::is_idle);
+            due.extend(is_due.then(|| (offer.clone(), *until)));
+            !is_due
         });
-        let due: Vec<(PathOffer, Instant)> = due.map(|(_, offer)| offer).collect();
         due.into_iter().for_each(|(offer, until)| self.follow(offer, until, around.options.paths, now));
     }
 
@@ -387,8 +390,8 @@ impl Paths {
         &self,
         open: Option<(&SharedState, &Players)>,
     ) -> (Option<TransportPath>, Option<TransportStatus>) {
-        let mut members = self.by_id.values().filter(|path| path.role == PathRole::Dial);
-        let Some(path) = members.rfind(|path| !path.is_over()) else {
+        let members = self.by_id.values().filter(|path| path.role == PathRole::Dial);
+        let Some(path) = members.filter(|path| !path.is_over()).last() else {
             let status = self.outcome.map(|outcome| match outcome {
                 Outcome::TimedOut | Outcome::Refused => TransportStatus::DirectUdpTimeout,
                 Outcome::Lost => TransportStatus::RelayFallback,

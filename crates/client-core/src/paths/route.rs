@@ -10,10 +10,10 @@ use crate::connection::Connection;
 use crate::error::RoomError;
 use crate::players::Players;
 use bytes::Bytes;
+use parlor_proto::OrderedSet;
 use parlor_proto::session::{Outgoing, SendError};
 use parlor_proto::wire::envelope::{Recipient, Upward};
 use parlor_proto::{ChannelId, Instant, Lane, MemberId, PathId};
-use std::collections::BTreeSet;
 
 /// An outgoing message of a game.
 pub(crate) struct Letter {
@@ -81,7 +81,7 @@ impl Paths {
         if letter.lane == Lane::UnreliableSequenced {
             apart.iter_mut().for_each(|path| path.carries_in_sequence(letter.channel, now));
         }
-        let peers: BTreeSet<MemberId> = apart.iter().map(|path| path.peer).collect();
+        let peers: OrderedSet<MemberId> = apart.iter().map(|path| path.peer).collect();
         let Letter { channel, lane, to, stamp, payload } = letter;
         // A newcomer that this process does not know yet must get every reliable message. Unreliable ones do
         // not need the hub for it.
@@ -129,7 +129,7 @@ impl Paths {
         let named = named(&letter.to, me, host);
         let paths = self.by_id.values();
         let late = paths.filter(|path| named.contains(path.peer) && path.may_come_late(letter.channel, now));
-        let late: BTreeSet<MemberId> = late.map(|path| path.peer).collect();
+        let late: OrderedSet<MemberId> = late.map(|path| path.peer).collect();
         // The present primary may be one of them.
         if letter.to == Recipient::Primary && !late.is_empty() {
             return Ok(());
@@ -210,12 +210,12 @@ impl Path {
 }
 
 /// The recipients that remain for the hub; `None` if there are none.
-fn without(to: Recipient, apart: BTreeSet<MemberId>, me: MemberId) -> Option<Recipient> {
+fn without(to: Recipient, apart: OrderedSet<MemberId>, me: MemberId) -> Option<Recipient> {
     if apart.is_empty() {
         return Some(to);
     }
     let but = |members: Vec<MemberId>| {
-        let all: BTreeSet<MemberId> = members.into_iter().chain(apart.iter().copied()).collect();
+        let all: OrderedSet<MemberId> = members.into_iter().chain(apart.iter().copied()).collect();
         Some(Recipient::Except(all.into_iter().collect()))
     };
     match to {

@@ -4,11 +4,11 @@ use super::RoomCore;
 use crate::action::{FAILED, Making, by_game};
 use crate::error::RoomError;
 use crate::simulation::{Applied, Origin};
+use parlor_proto::OrderedMap;
 use parlor_proto::wire::action::{ActionRefusal, Decision};
 use parlor_proto::wire::control::ToHub;
 use parlor_proto::{ApiMisuse, EntityId, Instant, MemberId, Tick};
 use parlor_sync::value::Value;
-use std::collections::BTreeMap;
 
 /// A predicted action that the game must apply now: see [`RoomCore::action_to_apply`].
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +98,7 @@ impl RoomCore {
         }
     }
 
-    pub(super) fn tell_decisions(&mut self, decisions: BTreeMap<MemberId, Vec<Decision>>) {
+    pub(super) fn tell_decisions(&mut self, decisions: OrderedMap<MemberId, Vec<Decision>>) {
         for (member, decisions) in decisions {
             self.tell_hub(&ToHub::DecideActions { member, decisions });
         }

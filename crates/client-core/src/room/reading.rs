@@ -11,6 +11,7 @@ use crate::migration::Held;
 use crate::rollback::RollbackLane;
 use crate::state::{News, SharedState};
 use bytes::Bytes;
+use parlor_proto::OrderedSet;
 use parlor_proto::channel::{self, Channel, Codec};
 use parlor_proto::session::{self, Outgoing, SendError, Session};
 use parlor_proto::wire::action::{Action, AskedBy, RefusedAction};
@@ -22,7 +23,6 @@ use parlor_proto::wire::replica::StateOf;
 use parlor_proto::{CloseReason, EntityId, Epoch, Instant, MemberId, PathId, Tick, limits};
 use parlor_sync::keyed::Taken;
 use parlor_sync::value::Value;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What arrived, in order.
@@ -387,10 +387,11 @@ impl RoomCore {
         let Some((host, tick)) = joined.migration.succeed(&schema, joined.welcome.tick_rate)? else {
             return Ok(());
         };
-        let before: BTreeSet<EntityId> = joined.shared.entities().collect();
+        let before: OrderedSet<EntityId> = joined.shared.entities().collect();
         joined.shared = SharedState::Host(Box::new(host));
-        let after: BTreeSet<EntityId> = joined.shared.entities().collect();
-        let (gone, new) = (before.difference(&after).copied(), after.difference(&before).copied());
+        let after: OrderedSet<EntityId> = joined.shared.entities().collect();
+        let gone = before.iter().copied().filter(|entity| !after.contains(entity));
+        let new = after.iter().copied().filter(|entity| !before.contains(entity));
         self.inbox.tell_entities(gone, new)?;
         joined.simulation.take_over(&self.options, tick, joined.migration.pauses(), at);
         joined.host_heard(&mut self.inbox, at)?;

@@ -6,13 +6,14 @@ use crate::event::Event;
 use bytes::Bytes;
 use parlor_proto::wire::action::{Action, ActionRefusal, Decision};
 use parlor_proto::{EntityId, Epoch, Instant, MemberId, Tick};
+use parlor_proto::{OrderedMap, OrderedSet};
 use parlor_sync::inputs::{Acted, encode_with_actions};
 use parlor_sync::limits::{
     ACTION_AGE_MAX, ACTION_REPEAT_TICKS, ACTIONS_PENDING_MAX, ACTIONS_PER_INPUT_MAX, INPUT_BEHIND_TICKS,
     REPLAY_TICKS_MAX, RESIMULATE_TICKS_MAX,
 };
 use parlor_sync::value::{Value, ValueError};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 const _: () = assert!(RESIMULATE_TICKS_MAX <= REPLAY_TICKS_MAX, "what a host runs again is remembered, too");
 
@@ -26,9 +27,9 @@ pub(crate) struct ActionLog {
     /// What was applied in the last steps, in order.
     applied: VecDeque<Applied>,
     /// The host's decisions that were not told.
-    decisions: BTreeMap<MemberId, Vec<Decision>>,
+    decisions: OrderedMap<MemberId, Vec<Decision>>,
     /// The entities that the actions of the running step wrote.
-    written: BTreeSet<EntityId>,
+    written: OrderedSet<EntityId>,
     /// Those of an earlier run of the step that are still to be applied again.
     again: VecDeque<Applied>,
     /// That which the game applies at the moment.
@@ -162,11 +163,11 @@ impl ActionLog {
     /// Queues the host's decision for the game's events.
     pub(crate) fn decide(&mut self, member: MemberId, number: u32, refusal: Option<ActionRefusal>) {
         self.refused += u64::from(refusal.is_some());
-        self.decisions.entry(member).or_default().push(Decision { number, refusal });
+        self.decisions.get_or_insert_with(member, Default::default).push(Decision { number, refusal });
     }
 
     /// Takes the decisions that were not told.
-    pub(crate) fn take_decisions(&mut self) -> BTreeMap<MemberId, Vec<Decision>> {
+    pub(crate) fn take_decisions(&mut self) -> OrderedMap<MemberId, Vec<Decision>> {
         std::mem::take(&mut self.decisions)
     }
 
@@ -313,7 +314,7 @@ impl Simulation {
         self.actions.decide(member, number, Some(why));
     }
 
-    pub(crate) fn take_decisions(&mut self) -> BTreeMap<MemberId, Vec<Decision>> {
+    pub(crate) fn take_decisions(&mut self) -> OrderedMap<MemberId, Vec<Decision>> {
         self.actions.take_decisions()
     }
 

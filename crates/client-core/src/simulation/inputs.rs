@@ -1,11 +1,11 @@
 //! Inputs: this process's own, and at the host those of all players for each step.
 
 use bytes::Bytes;
+use parlor_proto::OrderedMap;
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
 use parlor_sync::inputs::{
     Acted, Arrival, Counters, Input, InputBuffer, InputError, OwnInputs, Report, Runs, View,
 };
-use std::collections::BTreeMap;
 
 /// The inputs of a room as one process has them.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Inputs {
     /// This process's own inputs, at the host too.
     own: OwnInputs,
     /// The other members' inputs, at the host.
-    others: BTreeMap<MemberId, Other>,
+    others: OrderedMap<MemberId, Other>,
     runs: Runs,
     /// The oldest step run without an input that came later, since `take_late`.
     late: Option<Tick>,
@@ -36,7 +36,7 @@ impl Inputs {
         Inputs {
             rate,
             own: OwnInputs::new(),
-            others: BTreeMap::new(),
+            others: OrderedMap::new(),
             runs: Runs::default(),
             late: None,
             left: Counters::default(),
@@ -93,7 +93,7 @@ impl Inputs {
     ) -> Result<(), InputError> {
         let rate = self.rate;
         let other =
-            self.others.entry(from).or_insert_with(|| Other { buffer: InputBuffer::new(rate), used: None });
+            self.others.get_or_insert_with(from, || Other { buffer: InputBuffer::new(rate), used: None });
         if let Some(late) = other.buffer.take(message, arrival, &self.runs)?
             && self.late.is_none_or(|oldest| oldest.is_newer_than(late))
         {
@@ -128,7 +128,7 @@ impl Inputs {
     }
 
     /// The reports to the members whose inputs were used, at `now` of room time.
-    pub(crate) fn reports(&mut self, now: Instant) -> BTreeMap<MemberId, Report> {
+    pub(crate) fn reports(&mut self, now: Instant) -> OrderedMap<MemberId, Report> {
         let told = self.others.iter_mut();
         told.filter_map(|(member, other)| Some((*member, other.buffer.report(other.used?, now)))).collect()
     }

@@ -28,6 +28,7 @@ use game_time::GameTime;
 use inputs::Inputs;
 use overlay::Overlay;
 use pace::Pace;
+use parlor_proto::OrderedMap;
 use parlor_proto::session::Session;
 use parlor_proto::wire::handshake::Welcome;
 use parlor_proto::{Instant, MemberId, Tick, TickRate, limits};
@@ -40,7 +41,6 @@ use parlor_sync::world::World;
 use replay::Replay;
 use resimulation::Resimulation;
 use rewind::Rewinds;
-use std::collections::BTreeMap;
 use std::time::Duration;
 use ticker::Ticker;
 
@@ -408,7 +408,7 @@ impl Simulation {
     }
 
     /// The reports to the members whose inputs were used, at the host.
-    pub(crate) fn input_reports(&mut self, now: Instant) -> BTreeMap<MemberId, Report> {
+    pub(crate) fn input_reports(&mut self, now: Instant) -> OrderedMap<MemberId, Report> {
         let room_time = self.room_time(now);
         self.inputs.reports(room_time)
     }

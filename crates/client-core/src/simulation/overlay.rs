@@ -1,10 +1,11 @@
 //! The overlay: values of keys that a guest predicts until the host's state confirms or corrects them.
 
 use crate::error::RoomError;
+use parlor_proto::OrderedMap;
 use parlor_proto::{ApiMisuse, Tick, limits};
 use parlor_sync::limits::{OVERLAY_KEYS_MAX, OVERLAY_TICKS_MAX};
 use parlor_sync::value::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Counters of the overlay, of all keys or of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +29,7 @@ const COUNTED_KEYS_MAX: usize = 4 * OVERLAY_KEYS_MAX;
 #[derive(Debug)]
 pub(crate) struct Overlay {
     ticks: u32,
-    keys: BTreeMap<String, Key>,
+    keys: OrderedMap<String, Key>,
     /// Of all keys, forgotten ones included.
     counted: Counts,
 }
@@ -57,7 +58,7 @@ impl Counts {
 
 impl Default for Overlay {
     fn default() -> Self {
-        Overlay { ticks: OVERLAY_TICKS_MAX, keys: BTreeMap::new(), counted: Counts::default() }
+        Overlay { ticks: OVERLAY_TICKS_MAX, keys: OrderedMap::new(), counted: Counts::default() }
     }
 }
 
@@ -88,7 +89,7 @@ impl Overlay {
             let idle = idle.next().map(|(name, _)| name.clone());
             idle.and_then(|name| self.keys.remove(&name));
         }
-        let predicted = &mut self.keys.entry(key.to_owned()).or_default().predicted;
+        let predicted = &mut self.keys.get_or_insert_with(key.to_owned(), Default::default).predicted;
         // A replayed step replaces its earlier prediction.
         while predicted.back().is_some_and(|(at, _)| at.since(tick) >= 0) {
             predicted.pop_back();
@@ -122,7 +123,7 @@ impl Overlay {
     /// Compares predictions with the host's state, which reflects this member's inputs up to `acked`.
     pub(crate) fn settle(&mut self, acked: Tick, of_host: impl Fn(&str) -> Option<Value>) {
         let all = &mut self.counted;
-        for (key, Key { predicted, counted }) in &mut self.keys {
+        for (key, Key { predicted, counted }) in self.keys.iter_mut() {
             let mut newest = None;
             while predicted.front().is_some_and(|(tick, _)| acked.since(*tick) >= 0) {
                 newest = predicted.pop_front();

@@ -4,6 +4,7 @@ use super::check_of_game;
 use super::scope::{self, Scope};
 use super::upstream::{Upstream, Way};
 use super::views::DirectViews;
+use parlor_proto::OrderedMap;
 use parlor_proto::session::{DeliveryId, Outgoing, Session};
 use parlor_proto::{EntityId, Epoch, Instant, MemberId, Tick, TickRate, channel};
 use parlor_sync::audience::{Audience, Viewer};
@@ -12,7 +13,6 @@ use parlor_sync::keyed::{Hints, Keys, StateError, Taken};
 use parlor_sync::schema::Schema;
 use parlor_sync::value::Value;
 use parlor_sync::world::{Diagnostics, IdsUsed, Replica, Sent, World, WorldError};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bytes per second from the authority to its hub at most. The hub limits its own sending to members.
@@ -94,7 +94,7 @@ impl Host {
         &mut self,
         label: Tick,
         taken: Option<Taken>,
-        reports: impl FnOnce() -> BTreeMap<MemberId, Report>,
+        reports: impl FnOnce() -> OrderedMap<MemberId, Report>,
     ) -> bool {
         if self.world.tick().is_some_and(|newest| label.0 <= newest.0) {
             return false;

@@ -5,11 +5,11 @@
 //! filter leaves out are marked in it, and no member has such an id.
 
 use super::host::Host;
+use parlor_proto::OrderedSet;
 use parlor_proto::{EntityId, MemberId};
 use parlor_sync::audience::{Audience, Viewer};
 use parlor_sync::limits::AUDIENCE_MEMBERS_MAX;
 use parlor_sync::world::{World, WorldError};
-use std::collections::BTreeSet;
 
 /// Stands for the audience of all, where a filter names those that see.
 const EVERYBODY: MemberId = MemberId(u32::MAX);
@@ -20,7 +20,7 @@ const OUT: u32 = 1 << 31;
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
     /// Entities that have not been asked about since they changed.
-    changed: BTreeSet<EntityId>,
+    changed: OrderedSet<EntityId>,
     /// The players of the last call.
     players: Vec<MemberId>,
     calls: u32,

@@ -1,12 +1,13 @@
 //! Acknowledgement of packets: the receiver's window, and the sender's packets in flight.
 
 use super::DeliveryId;
+use crate::OrderedMap;
 use crate::error::PeerMisbehaved;
 use crate::limits;
 use crate::time::Instant;
 use crate::wire::header::{Ack, expand};
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// The received packets, and which of them to acknowledge.
 #[derive(Debug, Default)]
@@ -165,7 +166,7 @@ pub(super) struct InFlight {
     /// In ascending order. Only packets with tracked parts are kept.
     sent: VecDeque<Sent>,
     /// The number of unacknowledged fragments of each tracked message.
-    fragments: BTreeMap<u16, (DeliveryId, usize)>,
+    fragments: OrderedMap<u16, (DeliveryId, usize)>,
     arrivals: Arrivals,
 }
 

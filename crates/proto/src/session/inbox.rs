@@ -6,8 +6,8 @@ use crate::limits;
 use crate::time::Instant;
 use crate::wire::frame::Fragment;
 use crate::wire::header::expand;
+use crate::{OrderedMap, OrderedSet};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Reliable messages: each is delivered once; those of an ordered channel wait for the ones before them.
 #[derive(Debug, Default)]
@@ -15,8 +15,8 @@ pub(super) struct Reliable {
     /// All lower numbers were received.
     next: u64,
     /// Received numbers beyond it; at most [`limits::RELIABLE_WINDOW`].
-    beyond: BTreeSet<u64>,
-    channels: BTreeMap<ChannelId, Ordered>,
+    beyond: OrderedSet<u64>,
+    channels: OrderedMap<ChannelId, Ordered>,
     held_bytes: usize,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Reliable {
 struct Ordered {
     next: u64,
     /// By order, with their numbers.
-    held: BTreeMap<u64, (u64, Bytes)>,
+    held: OrderedMap<u64, (u64, Bytes)>,
 }
 
 /// Upper bounds of what an entry of these maps takes in memory: its key, its value, and the free slots around it.
@@ -68,7 +68,7 @@ impl Reliable {
         payload: Bytes,
         mut deliver: impl FnMut(u64, Bytes),
     ) -> Result<(), PeerMisbehaved> {
-        let ordered = self.channels.entry(channel).or_default();
+        let ordered = self.channels.get_or_insert_with(channel, Default::default);
         let ahead = order.checked_sub(ordered.next).ok_or(PeerMisbehaved::BeyondWindow)?;
         if ahead >= limits::RELIABLE_WINDOW || ordered.held.contains_key(&order) {
             return Err(PeerMisbehaved::BeyondWindow);
@@ -98,7 +98,7 @@ impl Reliable {
 /// a later one.
 #[derive(Debug, Default)]
 pub(super) struct Sequenced {
-    newest: BTreeMap<(ChannelId, u32), u64>,
+    newest: OrderedMap<(ChannelId, u32), u64>,
 }
 
 impl Sequenced {
@@ -135,7 +135,7 @@ impl Sequenced {
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     /// By the message's number among the fragmented ones.
-    partial: BTreeMap<u64, Partial>,
+    partial: OrderedMap<u64, Partial>,
     bytes: usize,
     highest: u64,
     /// Messages below this number will not be reassembled any more.
@@ -148,7 +148,7 @@ pub(super) struct Fragments {
 struct Partial {
     began: Instant,
     count: u8,
-    parts: BTreeMap<u8, Bytes>,
+    parts: OrderedMap<u8, Bytes>,
     bytes: usize,
 }
 
@@ -180,10 +180,10 @@ impl Fragments {
         if number < self.given_up_below {
             return Assembly::Dropped;
         }
-        let partial = self.partial.entry(number).or_insert_with(|| Partial {
+        let partial = self.partial.get_or_insert_with(number, || Partial {
             began: now,
             count: fragment.count,
-            parts: BTreeMap::new(),
+            parts: OrderedMap::new(),
             bytes: 0,
         });
         if partial.count != fragment.count || partial.parts.contains_key(&fragment.index) {

@@ -5,6 +5,7 @@
 
 use super::DeliveryId;
 use super::acks::{Fate, InFlight, Part};
+use crate::OrderedMap;
 use crate::channel::{Channel, Lane};
 use crate::ids::ChannelId;
 use crate::limits;
@@ -12,7 +13,7 @@ use crate::link::{Carrier, Packet};
 use crate::wire::frame::{Fragment, Frame};
 use crate::wire::header::Header;
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ pub(super) struct Outbox {
     give_next: u64,
     /// Numbers from here on were never sent on any connection.
     never_given: u64,
-    orders: BTreeMap<ChannelId, u64>,
+    orders: OrderedMap<ChannelId, u64>,
     /// The remaining fragments of one message.
     fragments: VecDeque<Fragment>,
     fragments_tracked: bool,
@@ -164,7 +165,7 @@ impl Outbox {
         let number = self.retained_from + self.retained.len() as u64;
         let Outgoing { channel, payload, .. } = message;
         let frame = if lane == Lane::ReliableOrdered {
-            let next = self.orders.entry(channel).or_default();
+            let next = self.orders.get_or_insert_with(channel, Default::default);
             let order = *next;
             *next += 1;
             Frame::Ordered { channel, number, order, payload }

@@ -7,7 +7,7 @@ use crate::audience::Audience;
 use crate::coder::{Bit, Code, number};
 use crate::limits::{AUDIENCE_MEMBERS_MAX, ENTITIES_MAX};
 use parlor_proto::MemberId;
-use std::collections::BTreeSet;
+use parlor_proto::OrderedSet;
 
 /// The last head of a packet, which the next one is coded against.
 #[derive(Clone, Debug)]
@@ -222,7 +222,7 @@ fn meta<C: Code>(
     if count as usize > AUDIENCE_MEMBERS_MAX {
         return Err(DeltaError::Audience);
     }
-    let (mut ids, mut read) = (members.into_iter().flatten(), BTreeSet::new());
+    let (mut ids, mut read) = (members.into_iter().flatten(), OrderedSet::new());
     for _ in 0..count {
         let id = MemberId(code.plain(32, ids.next().map_or(0, |id| id.0)));
         if read.last().is_some_and(|&last| last >= id) {

@@ -7,9 +7,9 @@ use crate::keyed::{Changes, KeyReader, Shown};
 use crate::value::Value;
 use crate::world::Applied;
 use core::time::Duration;
+use parlor_proto::OrderedMap;
 use parlor_proto::{Instant, Tick, TickRate};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Plays out the keyed state of one replica, and determines which moment of its world to show.
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Playout {
     rate: TickRate,
     timeline: Timeline,
-    tracks: BTreeMap<Arc<str>, Track>,
+    tracks: OrderedMap<Arc<str>, Track>,
     whole_numbers: WholeNumbers,
     /// The newest tick received.
     newest: Option<Tick>,
@@ -45,7 +45,7 @@ impl Playout {
         Playout {
             rate,
             timeline: Timeline::new(rate.interval()),
-            tracks: BTreeMap::new(),
+            tracks: OrderedMap::new(),
             whole_numbers: WholeNumbers::default(),
             newest: None,
             is_transfer: false,
@@ -102,7 +102,7 @@ impl Playout {
     }
 
     /// All keys that have a value, in ascending order.
-    pub fn keys(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
+    pub fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
         self.tracks.keys()
     }
 
@@ -118,7 +118,7 @@ impl Playout {
 
     fn sample(&mut self, key: &Arc<str>, shown: Option<Shown<'_>>, tick: Tick, cut: bool) {
         let Some(Shown { value, hints }) = shown else { return };
-        let track = self.tracks.entry(Arc::clone(key)).or_default();
+        let track = self.tracks.get_or_insert_with(Arc::clone(key), Default::default);
         if let Some(moment) = self.timeline.shown() {
             track.forget_before(moment);
         }

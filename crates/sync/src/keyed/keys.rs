@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parlor_proto::limits::{STATE_BYTES_MAX, STATE_KEY_BYTES_MAX, STATE_KEYS_MAX, STATE_VALUE_BYTES_MAX};
 use parlor_proto::wire::cursor::varint_width;
 use parlor_proto::{EntityId, MemberId};
-use std::collections::{BTreeMap, BTreeSet};
+use parlor_proto::{OrderedMap, OrderedSet};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -22,13 +22,13 @@ use thiserror::Error;
 /// [`close`](Self::close) before it.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    entries: BTreeMap<Arc<str>, Entry>,
+    entries: OrderedMap<Arc<str>, Entry>,
     /// Names that changed since the last commit.
-    touched: BTreeSet<Arc<str>>,
-    declarations: BTreeMap<String, Hints>,
+    touched: OrderedSet<Arc<str>>,
+    declarations: OrderedMap<String, Hints>,
     /// The size including uncommitted changes, to which the limits apply.
     size: Size,
-    acks: BTreeMap<MemberId, Ack>,
+    acks: OrderedMap<MemberId, Ack>,
     /// The entity that reports the taken messages.
     taken: Option<(EntityId, Taken)>,
 }
@@ -133,9 +133,9 @@ impl Keys {
     ///
     /// # Errors
     /// [`StateError`] if the keys exceed the limits of a room: their writer ignored them.
-    pub fn of_world(world: &mut World) -> Result<(Self, BTreeMap<MemberId, Report>), StateError> {
+    pub fn of_world(world: &mut World) -> Result<(Self, OrderedMap<MemberId, Report>), StateError> {
         let mut keys = Keys::new();
-        let mut reports = BTreeMap::new();
+        let mut reports = OrderedMap::new();
         let now = world.tick().unwrap_or_default();
         let entities: Vec<EntityId> = world.entities().collect();
         for entity in entities {
@@ -283,7 +283,7 @@ impl Keys {
     pub fn acknowledge(
         &mut self,
         world: &mut World,
-        reports: &BTreeMap<MemberId, Report>,
+        reports: &OrderedMap<MemberId, Report>,
     ) -> Result<(), WorldError> {
         let gone: Vec<MemberId> = self.acks.keys().copied().filter(|it| !reports.contains_key(it)).collect();
         for member in gone {

@@ -6,18 +6,18 @@ use crate::schema::{INPUT_ACK, KEYED_KEY};
 use crate::value::Value;
 use crate::world::{Applied, World};
 use bytes::Bytes;
+use parlor_proto::OrderedMap;
 use parlor_proto::limits::{STATE_KEY_BYTES_MAX, STATE_VALUE_BYTES_MAX};
 use parlor_proto::{EntityId, Tick};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The keys of a world that this process reads, decoded.
 #[derive(Clone, Debug, Default)]
 pub struct KeyReader {
-    held: BTreeMap<EntityId, Held>,
+    held: OrderedMap<EntityId, Held>,
     /// By name, oldest first: the last one counts. There is more than one while the removal of an older one
     /// has not arrived.
-    names: BTreeMap<Arc<str>, Vec<EntityId>>,
+    names: OrderedMap<Arc<str>, Vec<EntityId>>,
     /// The entity with this reader's input acknowledgment, and its report.
     ack: Option<(EntityId, Report)>,
     unreadable: u64,
@@ -71,7 +71,7 @@ impl Changes {
 }
 
 /// For each affected name, what was shown before an update.
-type Before = BTreeMap<Arc<str>, Option<(EntityId, Held)>>;
+type Before = OrderedMap<Arc<str>, Option<(EntityId, Held)>>;
 
 impl KeyReader {
     /// Creates a reader of an empty world.
@@ -129,7 +129,7 @@ impl KeyReader {
     }
 
     /// Iterates over all keys and values, in ascending order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &Arc<Value>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Value>)> {
         self.names.iter().map(|(name, entities)| {
             let newest = entities.last().expect("a name without entities is removed");
             (name, &self.held[newest].value)
@@ -206,7 +206,7 @@ impl KeyReader {
             self.forget(entity, before);
         }
         self.note(&held.name, before);
-        let entities = self.names.entry(Arc::clone(&held.name)).or_default();
+        let entities = self.names.get_or_insert_with(Arc::clone(&held.name), Default::default);
         entities.retain(|other| *other != entity);
         // A later entity has a higher label: a name is reused only after its old entity is gone.
         let at = entities.partition_point(|other| !self.held[other].tick.is_newer_than(held.tick));

@@ -1,8 +1,9 @@
 //! One-shot effects: shown once, however often their step is run.
 
 use crate::limits::{EFFECT_TICKS, EFFECTS_MAX};
+use parlor_proto::OrderedSet;
 use parlor_proto::Tick;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Remembers which one-shot effects were shown in the last [`EFFECT_TICKS`] ticks, at most [`EFFECTS_MAX`] of
@@ -11,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub struct Once {
     /// Oldest first, with the tick at which each was shown.
     shown: VecDeque<(Tick, u64)>,
-    marks: BTreeSet<u64>,
+    marks: OrderedSet<u64>,
     forgotten: u64,
 }
 

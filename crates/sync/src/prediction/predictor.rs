@@ -7,8 +7,8 @@ use crate::limits::{PREDICTED_TICKS, REPLAY_TICKS_MAX};
 use crate::replicator::motion::Motion;
 use crate::schema::{Component, ComponentId, NOT_OF_GAME, Replicated, RowReader, RowWriter, Schema};
 use crate::world::{Applied, Row, World, WorldError};
+use parlor_proto::OrderedMap;
 use parlor_proto::{EntityId, MemberId, Tick};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Predicted rows, an overlay on those of a replica: see the [module](super).
@@ -29,7 +29,7 @@ pub struct Predictor {
     motions: Vec<Option<Motion>>,
     smoothing: Smoothing,
     /// By slot.
-    entities: BTreeMap<u16, Own>,
+    entities: OrderedMap<u16, Own>,
     /// The newest step that was run.
     newest: Option<Tick>,
     /// The running step.
@@ -102,7 +102,7 @@ impl Predictor {
             motions: motions.collect(),
             schema,
             smoothing,
-            entities: BTreeMap::new(),
+            entities: OrderedMap::new(),
             newest: None,
             step: None,
             rerun_to: None,

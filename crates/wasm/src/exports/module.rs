@@ -43,8 +43,6 @@ exports! {
 
     /// Makes the room of this instance, which then wants a server.
     fn open(len: i32) -> i32 {
-        #[cfg(target_arch = "wasm32")]
-        std::panic::set_hook(Box::new(boundary::report_panic));
         call(len, |given, _| {
             let options = given.parts()?;
             set_room(|| Ok::<Room, Fault>(Room::new(options::read(options)?)))

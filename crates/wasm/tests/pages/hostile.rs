@@ -322,15 +322,3 @@ fn a_server_that_talks_nonsense_ends_the_room_and_nothing_else() {
     assert_eq!(text(net.pages[host].last("closed").expect("it is"), "code"), "misbehaved");
     assert_eq!(net.at(host, || (state::set(give(["k".into(), 1.into()])), fault())), (-1, "closed".into()));
 }
-
-#[test]
-fn a_panic_leaves_its_message_and_place() {
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(parlor_wasm::report_panic));
-    let caught = std::panic::catch_unwind(|| panic!("the test wants it"));
-    std::panic::set_hook(before);
-    assert!(caught.is_err());
-    let defect = taken_one();
-    assert_eq!((text(&defect, "code"), text(&defect, "message")), ("defect", "the test wants it"));
-    assert!(text(&defect, "place").contains("hostile.rs"), "{defect}");
-}

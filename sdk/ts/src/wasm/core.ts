@@ -1,12 +1,12 @@
 // One room's core: an instance of the module, and the crossing of bytes and values into it and out of it.
 
 import { ParlorError } from "../error.js";
-import { sentence } from "../thrown.js";
 import type { Data } from "../value/data.js";
 import { decode, decodeAll } from "../value/decode.js";
 import { encode } from "../value/encode.js";
 import { ABI_VERSION, type Exports } from "./exports.js";
 import { compileError, compiledModule } from "./module.js";
+import { defectOf } from "./trap.js";
 
 /** Events and lists of players nest deeper than what travels. */
 const OUT_DEPTH_MAX = 40;
@@ -52,7 +52,7 @@ export class Core {
     try {
       result = run(this.#exports);
     } catch (trap) {
-      this.#defect = this.#lastWords(trap);
+      this.#defect = defectOf(trap);
       throw this.#defect;
     }
     if (result === -1) throw this.#error();
@@ -65,7 +65,7 @@ export class Core {
     try {
       return run(this.#exports);
     } catch (trap) {
-      this.#defect = this.#lastWords(trap);
+      this.#defect = defectOf(trap);
       throw this.#defect;
     }
   }
@@ -109,22 +109,6 @@ export class Core {
   #error(): ParlorError {
     const { code, message, path } = this.value() as { code: string; message: string; path?: string };
     return new ParlorError(code, path === undefined || message.includes(path) ? message : `${path}: ${message}`);
-  }
-
-  #lastWords(trap: unknown): ParlorError {
-    let message = sentence(trap);
-    let place = "";
-    try {
-      // The panic's hook wrote them before the trap.
-      const words = this.value() as { code?: string; message?: string; place?: string };
-      if (words.code === "defect") {
-        message = words.message ?? message;
-        place = words.place === undefined ? "" : ` at ${words.place}`;
-      }
-    } catch {
-      // A trap of another kind leaves whatever was in the buffer.
-    }
-    return new ParlorError("defect", `a defect of Parlor ended this room: ${message}${place}`, undefined, { cause: trap });
   }
 }
 

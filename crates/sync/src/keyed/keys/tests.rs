@@ -190,7 +190,7 @@ fn a_successor_finds_keys_audiences_and_what_was_told_of_inputs() {
     stage.set("p/1", 1);
     stage.try_set("secret", &Value::Int(7), Audience::members([MemberId(2)])).unwrap();
     let report = Report { tick: Tick(1), margin_ms: 40, late: 3 };
-    stage.keys.acknowledge(&mut stage.world, &BTreeMap::from([(MemberId(2), report)])).unwrap();
+    stage.keys.acknowledge(&mut stage.world, &[(MemberId(2), report)].into_iter().collect()).unwrap();
     stage.commit();
     let mut odd = stage.world.clone();
     let entity = odd.spawn(None).unwrap();
@@ -199,7 +199,7 @@ fn a_successor_finds_keys_audiences_and_what_was_told_of_inputs() {
 
     for mut world in [stage.world.clone(), odd] {
         let (keys, reports) = Keys::of_world(&mut world).unwrap();
-        assert_eq!(reports, BTreeMap::from([(MemberId(2), report)]));
+        assert_eq!(reports, [(MemberId(2), report)].into_iter().collect());
         assert_eq!(keys.bytes(), stage.keys.bytes());
         assert_eq!(keys.hash(Viewer::Everything), stage.keys.hash(Viewer::Everything));
         let secret = keys.item("secret").unwrap();

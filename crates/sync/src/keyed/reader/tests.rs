@@ -124,7 +124,8 @@ fn a_reader_is_told_which_of_its_own_inputs_was_used() {
     let mut stage = Stage::new();
     let used = |stage: &mut Stage, ticks: [u32; 2]| {
         let report = |tick: u32| Report { tick: Tick(tick), margin_ms: -3, late: 200 };
-        let reports = [(MemberId(1), report(ticks[0])), (MemberId(2), report(ticks[1]))].into();
+        let reports =
+            [(MemberId(1), report(ticks[0])), (MemberId(2), report(ticks[1]))].into_iter().collect();
         stage.keys.acknowledge(&mut stage.world, &reports).unwrap();
     };
     used(&mut stage, [7, 8]);
@@ -135,7 +136,7 @@ fn a_reader_is_told_which_of_its_own_inputs_was_used() {
     let told = Report { tick: Tick(9), margin_ms: -3, late: 200 };
     assert_eq!(stage.reader.input_report(), Some(told));
     assert_eq!(stage.reader.input_ack(), Some(Tick(9)));
-    stage.keys.acknowledge(&mut stage.world, &BTreeMap::new()).unwrap();
+    stage.keys.acknowledge(&mut stage.world, &OrderedMap::new()).unwrap();
     stage.pass();
     assert_eq!(stage.reader.input_ack(), None);
 }
