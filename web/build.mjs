@@ -17,7 +17,7 @@ const SDK = here("../sdk/ts/dist");
 const CORE = here("../target/wasm/wasm32-unknown-unknown/page/parlor_wasm.wasm");
 const DIST = process.argv[2] ?? here("dist");
 /** Folders of the pages, and where the server shows them; tools/cli/src/web.rs has their games. */
-const PAGES = { play: "/" };
+const PAGES = { play: "/", arena: "/arena", draughts: "/draughts" };
 /** Entries of the SDK that pages import beside `parlor`. */
 const ENTRIES = Object.fromEntries(["impair", "netgraph", "online"].map((name) => [`parlor/${name}`, `${SDK}/${name}.js`]));
 /** What one page loads as scripts, with the SDK and without the core; all files together. */
