@@ -127,7 +127,7 @@ pub(crate) struct IdleArgs {
     #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = seconds)]
     pub settle: f64,
     /// Over what they are connected; one row each
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Transport::Quic, Transport::WebTransport, Transport::Ws, Transport::Wss])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Transport::Quic, Transport::Webtransport, Transport::Ws, Transport::Wss])]
     pub via: Vec<Transport>,
     #[command(flatten)]
     pub common: CommonArgs,
@@ -431,9 +431,9 @@ impl ViaArg {
         match self {
             ViaArg::Quic => &[Transport::Quic],
             ViaArg::Websocket => &[Transport::Wss],
-            ViaArg::Webtransport => &[Transport::WebTransport],
+            ViaArg::Webtransport => &[Transport::Webtransport],
             ViaArg::Both => &[Transport::Quic, Transport::Wss],
-            ViaArg::All => &[Transport::Quic, Transport::WebTransport, Transport::Wss],
+            ViaArg::All => &[Transport::Quic, Transport::Webtransport, Transport::Wss],
         }
     }
 }
@@ -445,8 +445,7 @@ pub(crate) enum Transport {
     /// QUIC
     Quic,
     /// WebTransport, as from a browser
-    #[value(name = "webtransport")]
-    WebTransport,
+    Webtransport,
     /// WebSocket without TLS, on this machine only
     Ws,
     /// WebSocket with TLS
@@ -461,7 +460,7 @@ impl Transport {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Transport::Quic => "quic",
-            Transport::WebTransport => "webtransport",
+            Transport::Webtransport => "webtransport",
             Transport::Ws => "ws",
             Transport::Wss => "wss",
             Transport::Memory => "memory",

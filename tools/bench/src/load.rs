@@ -85,7 +85,7 @@ impl Way {
             inside.connect(&address).await
         } else if self.transport == Transport::Quic {
             self.dialer.connect(self.addr, "localhost", &self.trust, PATIENCE).await
-        } else if self.transport == Transport::WebTransport {
+        } else if self.transport == Transport::Webtransport {
             self.dialer.connect_webtransport(self.addr, "localhost", &self.trust, PATIENCE).await
         } else {
             let secure = self.transport == Transport::Wss;
@@ -235,7 +235,7 @@ impl Target {
     /// The server has not said how it is trusted.
     pub(crate) async fn server(server: &Server, transport: Transport) -> anyhow::Result<Self> {
         let fingerprint = match transport {
-            Transport::WebTransport => server.web_fingerprint().await?,
+            Transport::Webtransport => server.web_fingerprint().await?,
             _ => server.fingerprint()?,
         };
         let way = Way::new(transport, server.addr(), fingerprint);

@@ -66,7 +66,7 @@ proptest! {
                 Step::Retain(nth) => {
                     let keep = |key: &u16, value: &mut u8| {
                         *value ^= 1;
-                        key % u16::from(nth) == 0
+                        key.is_multiple_of(u16::from(nth))
                     };
                     map.retain(keep);
                     model.retain(keep);
