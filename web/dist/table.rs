@@ -1,7 +1,15 @@
 // Made by web/build.mjs.
 [
     WebFile { path: "/", content_type: "text/html; charset=utf-8", gzip: include_bytes!("index.html.gz") },
-    WebFile { path: "/assets/parlor.02183e28ea6b.lzma", content_type: "application/octet-stream", gzip: include_bytes!("parlor.lzma.gz") },
-    WebFile { path: "/assets/play.2f3e181606be.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("play.js.gz") },
-    WebFile { path: "/assets/play.dd6e5ba9ef75.css", content_type: "text/css; charset=utf-8", gzip: include_bytes!("play.css.gz") },
+    WebFile { path: "/arena", content_type: "text/html; charset=utf-8", gzip: include_bytes!("arena.html.gz") },
+    WebFile { path: "/assets/arena.63d8b7b37657.css", content_type: "text/css; charset=utf-8", gzip: include_bytes!("arena.css.gz") },
+    WebFile { path: "/assets/arena.QWNJ3MV4.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("arena.js.gz") },
+    WebFile { path: "/assets/draughts.ed54531ff1f7.css", content_type: "text/css; charset=utf-8", gzip: include_bytes!("draughts.css.gz") },
+    WebFile { path: "/assets/draughts.R75OTPYJ.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("draughts.js.gz") },
+    WebFile { path: "/assets/parlor.432c0135764c.lzma", content_type: "application/octet-stream", gzip: include_bytes!("parlor.lzma.gz") },
+    WebFile { path: "/assets/play.cf73d8d275b1.css", content_type: "text/css; charset=utf-8", gzip: include_bytes!("play.css.gz") },
+    WebFile { path: "/assets/play.SWJCCFQB.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("play.js.gz") },
+    WebFile { path: "/assets/shared.KZATCUNM.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("shared2.js.gz") },
+    WebFile { path: "/assets/shared.UHPTTV27.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("shared.js.gz") },
+    WebFile { path: "/draughts", content_type: "text/html; charset=utf-8", gzip: include_bytes!("draughts.html.gz") },
 ]
