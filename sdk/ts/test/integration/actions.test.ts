@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { action } from "../../src/actions/index.js";
 import { component, defineGame, type Entity, type Gathering, int, type } from "../../src/api.js";
-import { options, TestServer, useBuiltWasm } from "../support/server.js";
+import { hosting, options, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
 const Tank = component("tank", { shells: int(0, 20), armour: int(0, 100) });
@@ -54,7 +54,7 @@ afterEach(async () => {
 /** A host, a guest with a tank of so many shells, and another tank. Code is run within a step of the guest. */
 async function field(shells: number) {
   sounds = [];
-  const host = kept(await game.host(options(server)));
+  const host = kept(await game.host(hosting(server)));
   const guest = kept(await game.join(host.code, options(server)));
   await until(() => host.players.size === 2);
   const [mine, target] = [host.world.spawn(guest.me), host.world.spawn()];

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { host, join, type Room } from "../../src/api.js";
-import { options, TestServer, useBuiltWasm } from "../support/server.js";
+import { hosting, options, TestServer, useBuiltWasm } from "../support/server.js";
 
 let server: TestServer;
 
@@ -16,7 +16,7 @@ async function changesUntil(room: Room, holds: () => boolean): Promise<void> {
 }
 
 it("a room says what views wait for: others' writes, its own, players and the end", async () => {
-  const a = await host("dots", options(server));
+  const a = await host("dots", hosting(server));
   const b = await join("dots", a.code, options(server));
   await changesUntil(a, () => a.players.size === 2);
 
@@ -39,7 +39,7 @@ it("a room says what views wait for: others' writes, its own, players and the en
 });
 
 it("the end of a room is told to views, too", async () => {
-  const a = await host("dots", options(server));
+  const a = await host("dots", hosting(server));
   const told: string[] = [];
   a.on("changed", () => void told.push(a.status));
   await a.leave();

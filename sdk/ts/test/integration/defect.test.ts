@@ -3,7 +3,7 @@ import { component, defineGame, host, int, join } from "../../src/api.js";
 import { ownState } from "../../src/own/index.js";
 import { record } from "../../src/recording/index.js";
 import { rollback } from "../../src/rollback/index.js";
-import { options, TestServer, useBuiltWasm } from "../support/server.js";
+import { hosting, options, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
 let server: TestServer;
@@ -33,9 +33,9 @@ function trapsIn(name: string): { now: boolean } {
 describe("a defect of the core", () => {
   it.each(["poll", "tick", "next_packet", "packet", "set"])("in %s ends its room, and no other", async (name) => {
     const trap = trapsIn(name);
-    const a = await host("dots", options(server));
+    const a = await host("dots", hosting(server));
     vi.restoreAllMocks();
-    const other = await host("dots", options(server));
+    const other = await host("dots", hosting(server));
     await until(() => a.tickNumber > 10);
     const guest = await join("dots", a.code, options(server));
     a.run({});
@@ -50,7 +50,7 @@ describe("a defect of the core", () => {
     await a.leave();
     other.set("x", 1);
     expect(other.get("x")).toBe(1);
-    const next = await host("dots", options(server));
+    const next = await host("dots", hosting(server));
     // The others do not wait for a silence: its connection was closed.
     await until(() => guest.isHost || guest.status === "closed");
     for (const room of [other, next, guest]) await room.leave();
@@ -59,7 +59,7 @@ describe("a defect of the core", () => {
   it("in a step of a lane ends the room with its recording and own states, and what is left of them is harmless", async () => {
     const trap = trapsIn("lane_step");
     const Own = component("own", { n: int(0, 9) });
-    const room = await defineGame("dots", { own: Own }).host(options(server));
+    const room = await defineGame("dots", { own: Own }).host(hosting(server));
     room.run({});
     const own = ownState(room, Own);
     own.set({ n: 1 });

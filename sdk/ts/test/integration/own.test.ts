@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { angle, bool, component, defineGame, float, type Gathering, type Infer, vec2 } from "../../src/api.js";
 import { type OwnState, ownState } from "../../src/own/index.js";
-import { options, TestServer, useBuiltWasm } from "../support/server.js";
+import { hosting, options, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
 const Car = component("car", { place: vec2(-512, 512, 1 / 64), heading: angle(1024), horn: bool() });
@@ -23,7 +23,7 @@ afterEach(async () => {
 
 /** A host and a guest, both of whom step. */
 async function rooms() {
-  const host = kept(await race.host(options(server)));
+  const host = kept(await race.host(hosting(server)));
   const guest = kept(await race.join(host.code, options(server)));
   for (const room of [host, guest]) room.run({});
   return { host, guest, a: ownState(host, Car), b: ownState(guest, Car) };
@@ -78,12 +78,12 @@ describe("a state of a player's own", () => {
     const Other = component("plane", { height: float(0, 1, 0.5) });
     expect(() => ownState(host, Other)).toThrow("has the own state car, and not plane");
     expect(() => a.set(at(Number.NaN))).toThrow("car.place.x is NaN");
-    const plain = kept(await defineGame("race", {}).host(options(server)));
+    const plain = kept(await defineGame("race", {}).host(hosting(server)));
     expect(() => ownState(plain, Car)).toThrow("no own state");
     const wrong = defineGame("race", { own: { component: Car, tolerance: { plaice: { offBy: 1 } } } });
-    await expect(wrong.host(options(server))).rejects.toMatchObject({ code: "bad_schema", message: expect.stringContaining("plaice") });
+    await expect(wrong.host(hosting(server))).rejects.toMatchObject({ code: "bad_schema", message: expect.stringContaining("plaice") });
     const mistyped = defineGame("race", { own: { component: Car, tolerance: { place: { ofBy: 1 } as object } } });
-    await expect(mistyped.host(options(server))).rejects.toThrow("ofBy");
+    await expect(mistyped.host(hosting(server))).rejects.toThrow("ofBy");
     await host.leave();
     expect(() => a.set(at(1))).toThrow("the room is over");
     expect(() => a.teleport()).toThrow("the room is over");
@@ -91,7 +91,7 @@ describe("a state of a player's own", () => {
 
   it("of the simplest form needs no tolerances", async () => {
     const simple = defineGame("race", { own: Car });
-    const room = kept(await simple.host(options(server)));
+    const room = kept(await simple.host(hosting(server)));
     const own: OwnState<typeof Car> = ownState(room, Car);
     own.set(at(1));
     expect(own.of(room.me)?.place.x).toBe(1);

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { component, defineGame, type Gathering, int, type, vec2 } from "../../src/api.js";
 import { record } from "../../src/recording/index.js";
-import { binary, options, TestServer, useBuiltWasm } from "../support/server.js";
+import { binary, hosting, options, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
 const Tank = component("tank", { position: vec2(-256, 256, 1 / 512), shells: int(0, 20) });
@@ -31,7 +31,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((room) => room.leave()));
 });
 
-const hosts = async () => kept(await tanks.host({ ...options(server), name: "ada" }));
+const hosts = async () => kept(await tanks.host({ ...hosting(server), name: "ada" }));
 
 /** What the program of a server says of a file. */
 async function replay(file: string): Promise<string> {

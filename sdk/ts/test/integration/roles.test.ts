@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Gathering, host, type HostOptions, join, type JoinOptions } from "../../src/api.js";
-import { options, TestServer, useBuiltWasm } from "../support/server.js";
+import { hosting, options, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
 let server: TestServer;
@@ -20,7 +20,7 @@ function kept<R extends Gathering<never>>(room: R): R {
   return room;
 }
 
-const hosts = async (more: HostOptions = {}) => kept(await host("dots", { ...options(server), ...more }));
+const hosts = async (more: HostOptions = {}) => kept(await host("dots", { ...hosting(server), ...more }));
 const joins = async (code: string, more: JoinOptions = {}) => kept(await join("dots", code, { ...options(server), ...more }));
 
 describe("a spectator", () => {

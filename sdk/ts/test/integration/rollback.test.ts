@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { defineGame, type Gathering, type PlayerId, type StandardSchema, type } from "../../src/api.js";
 import { type KeptGame, type PlayerInputs, rollback, type RollbackConfig, type StateGame } from "../../src/rollback/index.js";
-import { options, TestNetwork, TestServer, useBuiltWasm } from "../support/server.js";
+import { hosting, options, TestNetwork, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
 /** What a player presses: a number that its score takes in. */
@@ -33,7 +33,7 @@ afterEach(async () => {
 
 /** A host and guests, and what their lanes begin with. */
 async function rooms(guests: number, more: Partial<RollbackConfig> = {}) {
-  const host = kept(await duel.host(options(server)));
+  const host = kept(await duel.host(hosting(server)));
   const others = [];
   for (let i = 0; i < guests; i++) others.push(kept(await duel.join(host.code, options(server))));
   const all = [host, ...others];
@@ -179,7 +179,7 @@ describe("a rollback lane", () => {
 
   it("lets a player that begins late catch up, and goes on after its connection was lost", async () => {
     const network = new TestNetwork();
-    const host = kept(await duel.host(options(server)));
+    const host = kept(await duel.host(hosting(server)));
     const guest = kept(await duel.join(host.code, options(server, network)));
     await until(() => host.players.size === 2);
     const config: RollbackConfig = { players: [0, 1], begin: host.tickNumber + 2, inputDelay: 0 };
@@ -297,7 +297,7 @@ describe("a rollback lane", () => {
       },
     };
     const checked = defineGame("duel", { tickHz: 60, input: small });
-    const host = kept(await checked.host(options(server)));
+    const host = kept(await checked.host(hosting(server)));
     const guest = kept(await duel.join(host.code, options(server)));
     await until(() => host.players.size === 2);
     const inputs: unknown[] = [];

@@ -3,7 +3,7 @@ import {
   createMatch, defineGame, float, type Gathering, host, type HostOptions, join, joinMatch, type OpenOptions, ParlorError, rejoin,
   type Room, type StandardSchema, type TicketStore, type,
 } from "../../src/api.js";
-import { options, TestNetwork, TestServer, useBuiltWasm } from "../support/server.js";
+import { hosting, options, TestNetwork, TestServer, useBuiltWasm } from "../support/server.js";
 import { record, until } from "../support/waits.js";
 
 let server: TestServer;
@@ -23,7 +23,7 @@ function kept<R extends Gathering<never>>(room: R): R {
   return room;
 }
 
-const hosts = async (more: HostOptions = {}, network?: TestNetwork) => kept(await host("dots", { ...options(server, network), ...more }));
+const hosts = async (more: HostOptions = {}, network?: TestNetwork) => kept(await host("dots", { ...hosting(server, network), ...more }));
 const joins = async (code: string, more: OpenOptions = {}, network?: TestNetwork) =>
   kept(await join("dots", code, { ...options(server, network), ...more }));
 
@@ -409,7 +409,7 @@ describe("a game that says its types", () => {
       input: percent,
       messages: { load: percent },
     });
-    const a = kept(await game.host(options(server)));
+    const a = kept(await game.host(hosting(server)));
     // A peer of another build.
     const b = kept(await join("percents", a.code, options(server)));
     const c = kept(await game.join(a.code, options(server)));

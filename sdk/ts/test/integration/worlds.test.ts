@@ -3,7 +3,7 @@ import {
   angle, any, body, bool, bytes, component, defineGame, float, floatBits, type Gathering, int, near, oneOf, rotation, text, transform, type,
   unitVector, vec2, vec3,
 } from "../../src/api.js";
-import { options, TestServer, useBuiltWasm } from "../support/server.js";
+import { hosting, options, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
 
 const Tank = component("tank", { position: vec2(-256, 256, 1 / 512), heading: angle(1024), shells: int(0, 20) });
@@ -58,7 +58,7 @@ afterEach(async () => {
 
 describe("a world", () => {
   it("has what the host wrote, of every kind of field, rounded to its resolution", async () => {
-    const a = kept(await everything.host(options(server)));
+    const a = kept(await everything.host(hosting(server)));
     const b = kept(await everything.join(a.code, options(server)));
     const entity = a.world.spawn();
     a.world.set(entity, All, one);
@@ -77,7 +77,7 @@ describe("a world", () => {
   });
 
   it("is read and written by columns as by rows", async () => {
-    const a = kept(await everything.host(options(server)));
+    const a = kept(await everything.host(hosting(server)));
     for (let i = 0; i < 50; i++) a.world.set(a.world.spawn(), All, { ...one, count: i, name: `${i}` });
     const columns = a.world.columns(All);
     expect(columns.length).toBe(50);
@@ -96,7 +96,7 @@ describe("a world", () => {
   });
 
   it("knows owners, audiences and what is gone", async () => {
-    const a = kept(await everything.host(options(server)));
+    const a = kept(await everything.host(hosting(server)));
     const b = kept(await everything.join(a.code, options(server)));
     await until(() => a.players.size === 2);
     const [shared, secret] = [a.world.spawn(b.me), a.world.spawn()];
@@ -115,7 +115,7 @@ describe("a world", () => {
   });
 
   it("is not written by others, nor with what a field does not take", async () => {
-    const a = kept(await everything.host(options(server)));
+    const a = kept(await everything.host(hosting(server)));
     const b = kept(await everything.join(a.code, options(server)));
     expect(() => b.world.spawn()).toThrow(expect.objectContaining({ code: "not_host" }));
     const entity = a.world.spawn();
@@ -129,7 +129,7 @@ describe("a world", () => {
   });
 
   it("is a part of what host and guest must share", async () => {
-    const a = kept(await everything.host(options(server)));
+    const a = kept(await everything.host(hosting(server)));
     const other = defineGame("everything", { world: { components: [component("all", { flag: bool() })] } });
     await expect(other.join(a.code, options(server))).rejects.toMatchObject({ code: "schema" });
     expect(() => component("x", { 7: bool() })).toThrow("is a number");
@@ -138,7 +138,7 @@ describe("a world", () => {
   it("shows a member what is near its own", async () => {
     const Place = component("place", { at: vec2(-1_000, 1_000, 0.5) });
     const game = defineGame("near", { world: { components: [Place], interest: near(Place, "at", 50, 60) } });
-    const a = kept(await game.host(options(server)));
+    const a = kept(await game.host(hosting(server)));
     const b = kept(await game.join(a.code, options(server)));
     await until(() => a.players.size === 2);
     const put = (x: number, owner?: number) => {
@@ -156,7 +156,7 @@ describe("a world", () => {
 
 describe("prediction", () => {
   it("shows a player what its input does before the host has said so, and the host agrees", async () => {
-    const a = kept(await tanks.host(options(server)));
+    const a = kept(await tanks.host(hosting(server)));
     a.on("playerJoined", ({ id, isMe }) => {
       if (!isMe) a.world.set(a.world.spawn(id), Tank, { position: { x: 0, y: 0 }, heading: 0, shells: 20 });
     });
@@ -186,7 +186,7 @@ describe("prediction", () => {
   });
 
   it("is judged by what a player saw", async () => {
-    const a = kept(await tanks.host(options(server)));
+    const a = kept(await tanks.host(hosting(server)));
     const b = kept(await tanks.join(a.code, options(server)));
     const entity = a.world.spawn();
     let seen: { back: number; x: number; now: number } | undefined;
@@ -211,7 +211,7 @@ describe("prediction", () => {
   });
 
   it("asks the host for actions, whose values are known by their name", async () => {
-    const a = kept(await tanks.host(options(server)));
+    const a = kept(await tanks.host(hosting(server)));
     const b = kept(await tanks.join(a.code, options(server)));
     await until(() => a.players.size === 2);
     const entity = a.world.spawn(b.me);

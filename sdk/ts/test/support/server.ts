@@ -118,3 +118,8 @@ export class TestNetwork {
 export function options(server: TestServer, network = new TestNetwork()): { server: string; WebSocket: WebSocketConstructor } {
   return { server: server.address, WebSocket: network.WebSocket };
 }
+
+/** Options of a room whose host stays although the runner stands still for seconds: all its members are in this process. */
+export function hosting(server: TestServer, network = new TestNetwork()) {
+  return { ...options(server, network), hostMigration: { silenceMs: 10_000 } };
+}
