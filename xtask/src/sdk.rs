@@ -12,11 +12,13 @@ const INSTALL: &str = "ci --no-fund --no-audit";
 /// The server that the tests play on.
 const SERVER: &str = "build --workspace --all-features --bin parlor";
 
-/// Types, unit tests, the package with its sizes, and rooms in Node against the server.
+/// Types, unit tests, the reference, the package with its sizes, and rooms in Node against the server.
 pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
     let [install, build] = built(root)?;
     let (test, play) = (npm("test", "sdk/ts", root)?, npm("run integration", "sdk/ts", root)?);
-    Ok(Work::Run(vec![install, test, build, Invocation::cargo(SERVER), play]))
+    let tools = npm(INSTALL, "sdk/reference", root)?;
+    let reference = npm("run build", "sdk/reference", root)?;
+    Ok(Work::Run(vec![install, test, tools, reference, build, Invocation::cargo(SERVER), play]))
 }
 
 /// The pages of `web`, built anew but not into `web/dist`: types, unit tests and sizes; then they are played as those of

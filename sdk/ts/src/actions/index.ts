@@ -19,8 +19,11 @@ export interface Acting {
   readonly tick: number;
   /** Whether this process is the host, which decides. At the player it is a prediction. */
   readonly isHost: boolean;
+  /** The player that owns an entity. */
   owner(entity: Entity): PlayerId | undefined;
+  /** A component, as the running step has it. */
   get<C extends Component>(entity: Entity, component: C): Infer<C> | undefined;
+  /** All entities that have a component. */
   each<C extends Component>(component: C): Iterable<[Entity, Infer<C>]>;
   /**
    * Sets a component. Says whether this process writes it: the host writes all, a player what it predicts of its own

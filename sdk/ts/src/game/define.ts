@@ -30,10 +30,15 @@ export interface TypesOf<D extends GameDefinition> {
 /** A game whose rooms know their types. */
 export interface Game<D extends GameDefinition> {
   readonly app: string;
+  /** Opens a room, of which this player is the host. */
   host(options?: HostOptions): Promise<Room<TypesOf<D>>>;
+  /** Joins a room by its code or an invite. */
   join(invite: string | URL, options?: JoinOptions): Promise<Room<TypesOf<D>>>;
+  /** Takes the seat that this tab had before it was reloaded. Undefined if it had none, or another page has it. */
   rejoin(options?: OpenOptions): Promise<Room<TypesOf<D>> | undefined>;
+  /** Creates a match, which the server runs. */
   createMatch(options?: MatchOptions): Promise<Match<TypesOf<D>>>;
+  /** Joins a match by its id. */
   joinMatch(id: string | URL, options?: JoinOptions): Promise<Match<TypesOf<D>>>;
 }
 

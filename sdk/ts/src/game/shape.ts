@@ -12,6 +12,7 @@ export interface StandardSchema<T = unknown> {
   readonly "~standard": {
     readonly version: 1;
     readonly vendor: string;
+    /** Says what a value is, or why it is not. */
     validate(value: unknown): StandardResult<T> | Promise<StandardResult<T>>;
     readonly types?: { readonly input: unknown; readonly output: T } | undefined;
   };

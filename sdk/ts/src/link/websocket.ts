@@ -9,9 +9,13 @@ export interface WebSocketLike {
   binaryType: string;
   readonly bufferedAmount: number;
   readonly protocol: string;
+  /** Sends a binary message. */
   send(data: Uint8Array): void;
+  /** Closes the connection. */
   close(code?: number, reason?: string): void;
+  /** Listens to an event. */
   addEventListener(type: "open" | "close" | "error" | "message", listener: (event: never) => void): void;
+  /** Listens no more. */
   removeEventListener(type: "open" | "close" | "error" | "message", listener: (event: never) => void): void;
 }
 

@@ -45,6 +45,7 @@ export interface TurnRoom<S = JsonObject> {
   validate(proposal: number, accept: boolean, reason?: string): Promise<void>;
   /** Starts the game, as the host: the order of turns is drawn if it is left out, and so are the roles. */
   start(options?: { order?: string[]; roles?: Record<string, string> }): Promise<void>;
+  /** Gives the game up. The player stays in the room. */
   resign(): Promise<void>;
   /** Leaves the room, which then closes for this page. In a game with turns this resigns. */
   leave(): Promise<void>;
@@ -63,6 +64,7 @@ export interface TurnRoom<S = JsonObject> {
   /** Whether the room is on lists and found by search; as the host. */
   setPublic(isPublic: boolean): Promise<void>;
 
+  /** Listens, until the returned function is called. */
   on<E extends keyof TurnRoomEvents>(event: E, listener: (it: TurnRoomEvents[E]) => void, options?: Options): () => void;
   /** The next event of a kind. Rejects when the room closes first. */
   next<E extends keyof TurnRoomEvents>(event: E, options?: { signal?: AbortSignal }): Promise<TurnRoomEvents[E]>;

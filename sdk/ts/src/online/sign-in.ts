@@ -15,7 +15,10 @@ export type How =
   /** By an e-mail address and its password. `create` makes the account if the address has none. */
   | { email: string; password: string; create?: boolean }
   /** By a refresh token that the game's own service got by `auth.custom`. */
-  | { custom: () => string | Promise<string> };
+  | {
+      /** Gives that token, whenever one is needed. */
+      custom: () => string | Promise<string>;
+    };
 
 /** The player, for one game at one server. */
 export interface Who {

@@ -8,8 +8,11 @@ import { lock } from "../page/lock.js";
 
 /** Where a sign-in is kept: `localStorage`, or what a game passes. Its values are secrets. */
 export interface KeyValue {
+  /** The value of a key, if there is one. */
   get(key: string): string | null | undefined | Promise<string | null | undefined>;
+  /** Sets the value of a key. */
   set(key: string, value: string): void | Promise<void>;
+  /** Removes a key. */
   remove(key: string): void | Promise<void>;
 }
 

@@ -9,8 +9,11 @@ import { hasLocks, lock } from "./lock.js";
 
 /** Where tickets are kept: `sessionStorage`, or what a game passes. Tickets are secrets. */
 export interface TicketStore {
+  /** The value of a key, if there is one. */
   get(key: string): string | null | undefined;
+  /** Sets the value of a key. */
   set(key: string, value: string): void;
+  /** Removes a key. */
   remove(key: string): void;
 }
 

@@ -9,6 +9,7 @@ const LET_GO_MS = 500;
 /** What `useRoom` opens: a room, a match, or what is left and ends like one. */
 export interface Openable {
   readonly closed: Promise<Closed>;
+  /** Leaves it. */
   leave(): Promise<unknown>;
 }
 

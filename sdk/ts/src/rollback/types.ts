@@ -133,6 +133,7 @@ export interface RollbackLane<G extends GameTypes> {
   on<E extends keyof RollbackEvents>(event: E, listener: (it: RollbackEvents[E]) => void, options?: { signal?: AbortSignal; once?: boolean }): () => void;
   /** Undefined once it is over. */
   readonly diagnostics: RollbackDiagnostics | undefined;
+  /** Ends the lane. The room goes on. */
   end(): void;
 }
 
@@ -146,8 +147,11 @@ export interface StateLane<G extends GameTypes, S> extends RollbackLane<G> {
 
 /** A lane of a game that keeps its state, with the lane's keys. Keys are written in `advance`, or before the first step. */
 export interface KeptLane<G extends GameTypes> extends RollbackLane<G> {
+  /** The value of a key of the lane, guesses included. */
   get<T = unknown>(key: string): T | undefined;
+  /** Sets a key of the lane. */
   set(key: string, value: unknown): void;
+  /** Removes a key of the lane. Says whether it was there. */
   remove(key: string): boolean;
   /** All keys with their values, in ascending order. */
   states(): [key: string, value: unknown][];

@@ -279,6 +279,7 @@ export interface Gathering<G extends GameTypes = Untyped> extends AsyncDisposabl
   update(): void;
   /** Whether a fixed step is due, and begins it: `while (room.tick()) …`. */
   tick(): boolean;
+  /** How long it is until the next step is due, in ms. */
   untilNextTickMs(): number;
 
   /** Listens, until the returned function is called. A listener that throws is reported and disturbs nobody. */
@@ -330,6 +331,7 @@ export interface Room<G extends GameTypes = Untyped> extends Gathering<G> {
   setFor<K extends Key<G>>(players: Iterable<PlayerId>, key: K, value: Write<G, StateOf<G, K>>): void;
   /** Removes state, at the host. Says whether it was there. */
   delete(key: Key<G>): boolean;
+  /** The value of a key, as the host wrote it. */
   get<T extends Claim<G> = never, const K extends Key<G> = Key<G>>(key: K): Read<T, StateOf<G, K>> | undefined;
   /** The same for the eye: between updates, a moment in the past. */
   interpolated<T extends Claim<G> = never, const K extends Key<G> = Key<G>>(key: K): Read<T, StateOf<G, K>> | undefined;
@@ -338,11 +340,13 @@ export interface Room<G extends GameTypes = Untyped> extends Gathering<G> {
     prefix: PrefixOf<G, P>,
     options?: { interpolated?: boolean },
   ): [key: string, value: Read<T, StateUnder<G, P>>][];
+  /** All keys with a prefix, in ascending order. Default: all keys. */
   keys(prefix?: string): string[];
   /** Says at the host how numbers under keys with a prefix move between updates: angles turn, what snaps does not move. */
   declare(prefix: string, hints: Hints): void;
   /** Shows a value of this player's own making until the host's comes. */
   setPredicted<K extends Key<G>>(key: K, value: Write<G, StateOf<G, K>>): void;
+  /** The value that `setPredicted` shows, or else the host's. */
   predicted<T extends Claim<G> = never, const K extends Key<G> = Key<G>>(key: K): Read<T, StateOf<G, K>> | undefined;
   /** The newest tick whose state is whole here, and its hash; equal at all who have it. */
   readonly stateHash: { readonly sequence: bigint; readonly hash: bigint } | undefined;

@@ -7,9 +7,13 @@ import { buffersOf, type ToPage, type ToWorker } from "./messages.js";
 
 /** What the SDK uses of a `Worker`. */
 export interface WorkerLike {
+  /** Sends a message to the worker. */
   postMessage(message: unknown, transfer?: ArrayBuffer[]): void;
+  /** Ends the worker. */
   terminate(): void;
+  /** Gets the worker's messages. */
   onmessage: ((event: MessageEvent) => void) | null;
+  /** Gets errors of the worker. */
   onerror: ((event: ErrorEvent) => void) | null;
 }
 

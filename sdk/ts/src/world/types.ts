@@ -23,7 +23,9 @@ export type Actions = { [name: string]: unknown };
 /** Entities with components. The host writes all; a member what it predicts of its own. */
 export interface World<A extends Actions = { [name: string]: Data }> {
   readonly entities: readonly Entity[];
+  /** Whether an entity is in the world, as far as this member sees it. */
   has(entity: Entity): boolean;
+  /** The player that owns an entity; undefined if none does, or there is no such entity. */
   owner(entity: Entity): PlayerId | undefined;
   /** A component as the host wrote it, rounded to its resolution; or as it is predicted here. */
   get<C extends Component>(entity: Entity, component: C): Infer<C> | undefined;
@@ -35,14 +37,19 @@ export interface World<A extends Actions = { [name: string]: Data }> {
   simulated<C extends Component>(component: C): Iterable<[Entity, Infer<C>]>;
   /** All entities that have a component, in one crossing. */
   columns<C extends Component>(component: C, options?: { shown?: boolean }): Columns<C>;
+  /** Makes an entity, at the host. Default: nobody owns it. */
   spawn(owner?: PlayerId): Entity;
+  /** Removes an entity with its components, at the host. */
   despawn(entity: Entity): void;
+  /** Sets a component. Numbers are rounded to its resolution. */
   set<C extends Component>(entity: Entity, component: C, value: Infer<C>): void;
   /** Changes some fields of what is there. */
   patch<C extends Component>(entity: Entity, component: C, part: Partial<Infer<C>>): void;
+  /** Removes a component. Says whether it was there. */
   remove(entity: Entity, component: Component): boolean;
   /** Writes many at once, at the host. */
   write<C extends Component>(component: C, columns: Columns<C>): void;
+  /** Gives an entity to another owner, or to none, at the host. */
   transfer(entity: Entity, owner?: PlayerId): void;
   /** Which members may know of it. */
   audience(entity: Entity, who: "all" | readonly PlayerId[] | { except: readonly PlayerId[] }): void;
