@@ -137,7 +137,11 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         "the guide's first program and the examples are built outside of the repository as a user's game, and played",
         plan_examples,
     ));
-    steps.push(long("sdk", "the TypeScript SDK: types, unit tests, reference, sizes, and rooms in Node", sdk::plan));
+    steps.push(long(
+        "sdk",
+        "the TypeScript SDK: types, unit tests, reference, sizes, and rooms in Node",
+        sdk::plan,
+    ));
     steps.push(long(
         "web",
         "the pages built anew: types, unit tests and sizes, and played in Chromium",
