@@ -219,13 +219,10 @@ test("a program in Node joins a page's room", limit, async () => {
   await Promise.all([page.context().close(), host.context().close()]);
 });
 
-/** The program that imports an entry. */
-const programOf = (entry) => programs.find((program) => program.includes(`"${entry}"`));
-
 test("two players' marks move by rollback, and each page shows both", limit, async () => {
-  const a = await run(programOf("parlor/rollback"));
+  const a = await run(having('"parlor/rollback"'));
   await a.waitForFunction(() => document.title.startsWith("join with "));
-  const b = await run(programOf("parlor/rollback"), (await a.title()).slice("join with ".length));
+  const b = await run(having('"parlor/rollback"'), (await a.title()).slice("join with ".length));
   for (const page of [a, b]) await until(page, async () => (await drawn(page)) === 20);
   await b.keyboard.down("ArrowRight");
   const seen = new Map([[a, new Set()], [b, new Set()]]);
@@ -236,9 +233,9 @@ test("two players' marks move by rollback, and each page shows both", limit, asy
 });
 
 test("cars of their own drive on both pages", limit, async () => {
-  const a = await run(programOf("parlor/own"));
+  const a = await run(having('"parlor/own"'));
   await a.waitForFunction(() => document.title.startsWith("join with "));
-  const b = await run(programOf("parlor/own"), (await a.title()).slice("join with ".length));
+  const b = await run(having('"parlor/own"'), (await a.title()).slice("join with ".length));
   for (const page of [a, b]) await until(page, async () => (await rowsDrawn(page)) === 20);
   for (const page of [a, b]) {
     const seen = new Set();
@@ -250,7 +247,7 @@ test("cars of their own drive on both pages", limit, async () => {
 
 test("a recording that a page saved is played by `parlor replay`", limit, async () => {
   // Two hashes of the world are in it, of which the second has the score.
-  const page = await run(`${programOf("parlor/recording").replace("document.body.append(button)", "globalThis.recording = recording, $&")}`);
+  const page = await run(`${having('"parlor/recording"').replace("document.body.append(button)", "globalThis.recording = recording, $&")}`);
   await page.waitForFunction(() => globalThis.recording?.figures.marks >= 2);
   await page.click("button");
   await page.waitForSelector("a[download$='.prec']");
@@ -265,7 +262,7 @@ test("a recording that a page saved is played by `parlor replay`", limit, async 
 });
 
 test("two accounts play draughts", limit, async () => {
-  const program = programOf("parlor/online");
+  const program = having('"parlor/online"');
   const pages = [await run(program), await run(program)];
   const said = (page, line) => until(page, () => page.logged.includes(line));
   // Whoever begins makes the first move; both are told of both.

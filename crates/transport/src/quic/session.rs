@@ -119,7 +119,7 @@ impl Session {
             }
             connection.closed().await;
         };
-        // Whoever does not answer is told by the connection's close.
+        // A client that does not answer in time gets the connection's close instead.
         let _ = timeout(limits::CLOSE_LINGER, closing).await;
         Self::end(connection);
     }

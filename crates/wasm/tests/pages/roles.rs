@@ -11,7 +11,7 @@ fn a_spectator_is_told_of_and_watches_and_is_no_player() {
     let mut net = Net::new();
     let host = net.host([("spectators", 1.into())]);
     let watcher = net.join(host, [("name", "wei".into()), ("spectate", true.into())]);
-    net.until("the host is told", |net| net.pages[host].last("spectatorJoined").is_some());
+    net.until("the host hears of the spectator", |net| net.pages[host].last("spectatorJoined").is_some());
     for page in [host, watcher] {
         let (count, all) = net.at(page, || (ok(play::spectators()), taken()));
         assert_eq!((count, text(&all[0], "name")), (1, "wei"));
@@ -22,7 +22,9 @@ fn a_spectator_is_told_of_and_watches_and_is_no_player() {
     assert_eq!(net.at(host, || play::flags()) & SPECTATOR, 0);
     let now = net.now_us();
     net.at(watcher, move || ok(play::leave(now)));
-    net.until("the host is told again", |net| net.pages[host].last("spectatorLeft").is_some());
+    net.until("the host hears that the spectator left", |net| {
+        net.pages[host].last("spectatorLeft").is_some()
+    });
     assert_eq!(net.at(host, || ok(play::spectators())), 0);
 }
 

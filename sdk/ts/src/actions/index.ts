@@ -74,7 +74,7 @@ export function action<const S extends Shape>(
 const FAILED = "failed";
 
 /** The class behind `Acting`. */
-export class ActingImpl implements Acting {
+class ActingImpl implements Acting {
   readonly #undo: (() => void)[] = [];
   readonly #gone: Entity[] = [];
 

@@ -5,7 +5,7 @@ import type { Transport, TransportEvents } from "./transport.js";
 
 type Told = (to: TransportEvents) => void;
 
-/** Dials at once if there is a request. What is told waits for a listener. */
+/** A transport that dials before it has a listener. It keeps its events until then. */
 export class EarlyTransport {
   #told: Told[] = [];
   #isLost = false;
@@ -30,8 +30,8 @@ export class EarlyTransport {
   }
 
   /**
-   * Hands the transport over to its listener. `dials` says whether it dials or has a link already; what it told is told
-   * in a moment. A link that was lost meanwhile counts for nothing.
+   * Gives the transport its listener. The kept events follow in a microtask. `dials`: whether it is dialling or has a
+   * link. A link that was lost before does not count.
    */
   handOver(listener: TransportEvents): { transport: Transport; dials: boolean } {
     Object.assign(this.#events, listener);

@@ -1,4 +1,4 @@
-// What happens in a turn room, as the game is told of it.
+// The events of a turn room.
 
 import type { ParlorError } from "../error.js";
 import type { Json, JsonObject, RoomView } from "./operations.js";
@@ -35,7 +35,7 @@ export interface TurnRoomEvents {
   closed: ParlorError;
 }
 
-/** An event with its name. `changed` is told of by other means. */
+/** An event of the server with its name. The room itself emits `changed`. */
 export type RoomEvent = { [E in keyof Omit<TurnRoomEvents, "changed">]: { type: E; it: TurnRoomEvents[E] } }[keyof Omit<TurnRoomEvents, "changed">];
 
 /** A notice from the server. */

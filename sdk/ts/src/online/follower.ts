@@ -139,7 +139,7 @@ export class Follower {
     this.#tell({ type: "lost", it: { why } });
   }
 
-  /** Some notices were dropped from a full inbox: the game is told how it stands instead. */
+  /** The server dropped notices of a full inbox. The room is read again, and events follow from its view. */
   missedNotices(): void {
     this.#missed = true;
   }
