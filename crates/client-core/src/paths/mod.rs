@@ -21,7 +21,7 @@ use crate::players::{Player, Players};
 use crate::state::SharedState;
 use core::net::SocketAddr;
 use link::{Outcome, Path};
-use parlor_proto::limits::{PATH_CANDIDATES_INTERVAL, PATH_TRY_TIMEOUT};
+use parlor_proto::limits::{MEMBERS_MAX_SERVER_RUN, PATH_CANDIDATES_INTERVAL, PATH_TRY_TIMEOUT};
 use parlor_proto::wire::control::ToHub;
 use parlor_proto::wire::handshake::Welcome;
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, is_of_local_network};
@@ -174,7 +174,10 @@ impl Paths {
         if around.options.paths == PathMode::Relay || around.is_closed || self.by_id.contains_key(&offer.id) {
             return;
         }
-        // The hub makes offers to the members of a room only, and a later one replaces an earlier one.
+        // A later offer replaces an earlier one. No room has more members than this: a hub that names more is malicious.
+        if self.early.len() >= usize::from(MEMBERS_MAX_SERVER_RUN) {
+            return;
+        }
         self.early.insert(offer.peer, (offer, now + PATH_TRY_TIMEOUT));
         self.follow_offers(around, now);
     }
