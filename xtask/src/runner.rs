@@ -2,14 +2,19 @@
 
 use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use crate::excerpt::Excerpt;
 use crate::options::TestOptions;
 use crate::steps::{self, Invocation, Level, Missing, NOT_COVERED, Step, Work};
 use crate::{guards, release, tidy, web};
+
+/// A program that nobody watches has hung if it prints nothing for so long. The longest silence of one that has not
+/// is that of a test which tries all seeds.
+const SILENCE_MAX: Duration = Duration::from_secs(20 * 60);
 
 /// How a step ended; the texts are for a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -165,27 +170,63 @@ fn watched(root: &Path, invocation: &Invocation) -> std::io::Result<Ran> {
 
 /// Forwards the program's output, and keeps an excerpt of it.
 fn logged(root: &Path, invocation: &Invocation) -> std::io::Result<Ran> {
+    // A person ends a program that hangs by Ctrl-C.
+    let is_unattended = !std::io::stdin().is_terminal();
+    heard(root, invocation, is_unattended.then_some(SILENCE_MAX))
+}
+
+/// With a limit, kills the program and what it started when it prints nothing for so long.
+fn heard(root: &Path, invocation: &Invocation, silence_max: Option<Duration>) -> std::io::Result<Ran> {
     let mut command = invocation.command(root);
-    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Only without a person: Ctrl-C does not reach another group.
+    #[cfg(unix)]
+    if silence_max.is_some() {
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    }
+    let mut running = command.spawn()?;
     let excerpt = Mutex::new(Excerpt::default());
     let (out, err) = (running.stdout.take(), running.stderr.take());
-    std::thread::scope(|scope| {
-        if let Some(out) = out {
-            scope.spawn(|| pass_on(out, &excerpt, |line| println!("{line}")));
+    let (line, lines) = mpsc::channel();
+    let hung = std::thread::scope(|scope| {
+        let (excerpt, other) = (&excerpt, line.clone());
+        scope.spawn(move || out.map(|out| pass_on(out, excerpt, &line, |line| println!("{line}"))));
+        scope.spawn(move || err.map(|err| pass_on(err, excerpt, &other, |line| eprintln!("{line}"))));
+        let silence = silence_max.filter(|silence| !ends_within(&lines, *silence));
+        if silence.is_some() {
+            kill(&mut running);
         }
-        if let Some(err) = err {
-            pass_on(err, &excerpt, |line| eprintln!("{line}"));
-        }
+        silence
     });
-    let succeeded = running.wait()?.success();
-    let excerpt = excerpt.into_inner().map(Excerpt::into_lines).unwrap_or_default();
+    let succeeded = running.wait()?.success() && hung.is_none();
+    let mut excerpt = excerpt.into_inner().map(Excerpt::into_lines).unwrap_or_default();
+    excerpt.extend(hung.map(|silence| format!("killed: it printed nothing for {}", seconds(silence))));
     Ok((succeeded, excerpt))
 }
 
-fn pass_on(from: impl Read, excerpt: &Mutex<Excerpt>, print: impl Fn(&str)) {
+/// Waits until both streams have ended. Returns false if no line came for `silence`.
+fn ends_within(lines: &Receiver<()>, silence: Duration) -> bool {
+    loop {
+        match lines.recv_timeout(silence) {
+            Ok(()) => {}
+            Err(error) => return error == RecvTimeoutError::Disconnected,
+        }
+    }
+}
+
+/// Kills a program with all of its group.
+fn kill(running: &mut Child) {
+    if cfg!(unix) {
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", running.id())]).status();
+    }
+    let _ = running.kill();
+}
+
+fn pass_on(from: impl Read, excerpt: &Mutex<Excerpt>, heard: &Sender<()>, print: impl Fn(&str)) {
     for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         print(&line);
+        let _ = heard.send(());
         if let Ok(mut excerpt) = excerpt.lock() {
             excerpt.take(&line);
         }
@@ -281,6 +322,15 @@ mod tests {
         let fails = Invocation::new("ls").args("/no/such/folder");
         let (succeeded, excerpt) = logged(Path::new("."), &fails).expect("it starts");
         assert!(!succeeded && excerpt.concat().contains("/no/such/folder"), "{excerpt:?}");
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended_with_what_it_started() {
+        // It waits for its child, which holds the output open.
+        let hangs = Invocation::new("timeout").args("1000 sleep 1000");
+        let limit = Some(Duration::from_millis(200));
+        let (succeeded, excerpt) = heard(Path::new("."), &hangs, limit).expect("it starts");
+        assert!(!succeeded && excerpt == ["killed: it printed nothing for 0.2 s"], "{excerpt:?}");
     }
 
     #[test]

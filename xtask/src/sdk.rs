@@ -51,7 +51,7 @@ pub(crate) fn plan_packaging(root: &Path, level: Level) -> Result<Work, Missing>
     need_chromium()?;
     let level = if level == Level::Weekly { "weekly" } else { "all" };
     let play = Invocation::new("node")
-        .args("--test --test-concurrency=1")
+        .args("--test --test-force-exit --test-concurrency=1")
         .args("tests/packaging/packaging.test.mjs tests/packaging/templates.test.mjs");
     played(Invocation::cargo(SERVER), play.env("PACKAGING_LEVEL", level), root)
 }
