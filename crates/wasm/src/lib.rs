@@ -175,7 +175,7 @@
 //! | `has_entity(entity) → 0, 1` | |
 //! | `owner(entity) → i32` | member, −2 without an owner |
 //! | `spawn(owner) → f64` | the entity; owner −2 for none |
-//! | `despawn(entity)`, `transfer(entity, owner)`, `zone(entity, zone: f64)`, `audience(entity, len)` → 0 | audience in: `"all"`, a list of members, or map `{except: [members]}` |
+//! | `despawn(entity)`, `transfer(entity, owner)`, `zone(entity, zone: f64)`, `audience(entity, len)` → 0 | audience in: `"all"` or a list of members |
 //! | `row(entity, component, which, now) → 0, 1` | which: 0 as written (or predicted), 1 for display. out: a row |
 //! | `write_row(entity, component, len, now) → 0` | in: a row |
 //! | `remove_row(entity, component) → 0, 1` | |

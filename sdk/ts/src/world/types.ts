@@ -52,7 +52,7 @@ export interface World<A extends Actions = { [name: string]: Data }> {
   /** Gives an entity to another owner, or to none, at the host. */
   transfer(entity: Entity, owner?: PlayerId): void;
   /** Which members may know of it. */
-  audience(entity: Entity, who: "all" | readonly PlayerId[] | { except: readonly PlayerId[] }): void;
+  audience(entity: Entity, who: "all" | readonly PlayerId[]): void;
   /** The interest zone that it is in; 0 is everywhere. */
   zone(entity: Entity, zone: number): void;
   /** At the host: all entities that have a component, as a player saw them when it gave its input of this step. */

@@ -120,7 +120,7 @@ export class WorldImpl implements World {
     this.#change((it) => it.transfer(entity, owner ?? NO_OWNER));
   }
 
-  audience(entity: Entity, who: "all" | readonly PlayerId[] | { except: readonly PlayerId[] }): void {
+  audience(entity: Entity, who: "all" | readonly PlayerId[]): void {
     const length = this.room.core.putValues(who as Data);
     this.#change((it) => it.audience(entity, length));
   }
