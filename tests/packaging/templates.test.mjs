@@ -2,7 +2,7 @@
 //
 //   node --test templates.test.mjs                              what `cargo xtask test --all` runs
 //   PACKAGING_LEVEL=weekly node --test templates.test.mjs       all templates
-//   PACKAGING_APPS=react,phaser node --test templates.test.mjs  these; screenshots stand beside them
+//   PACKAGING_APPS=react,react18 node --test templates.test.mjs  these; screenshots stand beside them
 
 import assert from "node:assert/strict";
 import { mkdir, rm, writeFile } from "node:fs/promises";
@@ -21,8 +21,12 @@ const limit = { timeout: HANG_MS };
 /** What most people begin with; the others weekly. */
 const ALWAYS = ["vanilla"];
 const named = (process.env.PACKAGING_APPS ?? "").split(",").filter((name) => name !== "");
-const all = Object.keys(TEMPLATES);
-const templates = named.length > 0 ? all.filter((name) => named.includes(name)) : process.env.PACKAGING_LEVEL === "weekly" ? all : ALWAYS;
+const games = [
+  ...Object.keys(TEMPLATES).map((template) => ({ name: template, template })),
+  // The oldest React that the SDK names as its peer.
+  { name: "react18", template: "react", instead: ["react@18.3.1", "react-dom@18.3.1", "@types/react@18.3.31", "@types/react-dom@18.3.7"] },
+];
+const isWanted = ({ name }) => (named.length > 0 ? named.includes(name) : process.env.PACKAGING_LEVEL === "weekly" || ALWAYS.includes(name));
 const MOVED_PIXELS = 40;
 
 let browser;
@@ -54,13 +58,15 @@ test("a folder with files, an unknown template and unknown options are refused",
   await rm(full, { recursive: true });
 });
 
-for (const template of templates) {
-  test(template, limit, async () => {
-    const folder = join(GAMES, template);
+for (const { name, template, instead } of games.filter(isWanted)) {
+  test(name, limit, async () => {
+    const folder = join(GAMES, name);
     await rm(folder, { recursive: true, force: true });
-    const said = await createParlor(template, "--template", template, "--sdk", packages.sdk);
-    assert.match(said, new RegExp(`cd ${template}\n  npm install\n  npm run dev`));
-    await run("npm", ["install", "--no-fund", "--no-audit", "--loglevel=error"], folder);
+    const said = await createParlor(name, "--template", template, "--sdk", packages.sdk);
+    assert.match(said, new RegExp(`cd ${name}\n  npm install\n  npm run dev`));
+    const install = ["install", "--no-fund", "--no-audit", "--loglevel=error"];
+    await run("npm", install, folder);
+    if (instead !== undefined) await run("npm", [...install, ...instead], folder);
     const port = await freePort();
     const server = await startServer("--web-origins", `http://127.0.0.1:${port}`);
     await run("npm", ["run", "build"], folder, { VITE_SERVER: `127.0.0.1:${server.port}` });
