@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Mutex;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use crate::excerpt::Excerpt;
@@ -187,7 +187,8 @@ fn heard(root: &Path, invocation: &Invocation, silence_max: Option<Duration>) ->
     let mut running = command.spawn()?;
     let excerpt = Mutex::new(Excerpt::default());
     let (out, err) = (running.stdout.take(), running.stderr.take());
-    let (line, lines) = mpsc::channel();
+    // One is enough: a line that does not fit is not needed.
+    let (line, lines) = mpsc::sync_channel(1);
     let hung = std::thread::scope(|scope| {
         let (excerpt, other) = (&excerpt, line.clone());
         scope.spawn(move || out.map(|out| pass_on(out, excerpt, &line, |line| println!("{line}"))));
@@ -222,11 +223,11 @@ fn kill(running: &mut Child) {
     let _ = running.kill();
 }
 
-fn pass_on(from: impl Read, excerpt: &Mutex<Excerpt>, heard: &Sender<()>, print: impl Fn(&str)) {
+fn pass_on(from: impl Read, excerpt: &Mutex<Excerpt>, heard: &SyncSender<()>, print: impl Fn(&str)) {
     for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         print(&line);
-        let _ = heard.send(());
+        let _ = heard.try_send(());
         if let Ok(mut excerpt) = excerpt.lock() {
             excerpt.take(&line);
         }
