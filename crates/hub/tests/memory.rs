@@ -118,31 +118,13 @@ impl House {
     }
 
     fn settle(&mut self) {
-        loop {
-            let mut is_quiet = true;
-            for (connection, host) in &mut self.hosts {
-                while let Some(packet) = host.session.poll_packet(self.now) {
-                    is_quiet = false;
-                    self.hub.handle_packet(*connection, packet, self.now);
+        let sessions = self.hosts.iter_mut().map(|(connection, host)| (*connection, &mut host.session));
+        exchange(&mut self.hub, sessions.collect(), self.now);
+        for host in self.hosts.values_mut() {
+            while let Some(event) = host.session.poll_event() {
+                if matches!(event, Event::Closed(_) | Event::Rejected(_)) {
+                    host.end = Some(event);
                 }
-                while let Some(event) = host.session.poll_event() {
-                    if matches!(event, Event::Closed(_) | Event::Rejected(_)) {
-                        host.end = Some(event);
-                    }
-                }
-            }
-            self.hub.handle_timeout(self.now);
-            self.hub.flush(self.now);
-            while let Some(output) = self.hub.poll_output() {
-                is_quiet = false;
-                if let Output::Packet { connection, packet } = output
-                    && let Some(host) = self.hosts.get_mut(&connection)
-                {
-                    host.session.handle_packet(packet, self.now).expect("the hub is honest");
-                }
-            }
-            if is_quiet {
-                return;
             }
         }
     }
@@ -156,6 +138,32 @@ impl House {
 
     fn bytes(&self) -> usize {
         self.hub.stats().state_bytes
+    }
+}
+
+/// Carries packets until there are none.
+fn exchange(hub: &mut Hub, mut sessions: BTreeMap<ConnectionId, &mut Session>, now: Instant) {
+    loop {
+        let mut is_quiet = true;
+        for (connection, session) in &mut sessions {
+            while let Some(packet) = session.poll_packet(now) {
+                is_quiet = false;
+                hub.handle_packet(*connection, packet, now);
+            }
+        }
+        hub.handle_timeout(now);
+        hub.flush(now);
+        while let Some(output) = hub.poll_output() {
+            is_quiet = false;
+            if let Output::Packet { connection, packet } = output
+                && let Some(session) = sessions.get_mut(&connection)
+            {
+                session.handle_packet(packet, now).expect("the hub is honest");
+            }
+        }
+        if is_quiet {
+            return;
+        }
     }
 }
 
@@ -362,4 +370,48 @@ fn threat_45_messages_that_wait_for_a_budget_keep_no_packet() {
     assert!(room.holds_back(MemberId(1)), "they wait");
     let taken = allocated().saturating_sub(start);
     assert!(taken < 1 << 20, "{taken} bytes are taken by 60 kB and 400 messages of a byte");
+}
+
+/// Members of a room that say nothing.
+const IDLE_MEMBERS: u64 = 8;
+/// Rooms of them. With more, the hub's maps are about as full as with these.
+const IDLE_ROOMS: u64 = 100;
+/// Maximum bytes that a hub allocates for one of them, with its share of the room.
+const IDLE_BYTES_MAX: usize = 5 * 1024;
+
+#[test]
+fn a_member_that_says_nothing_takes_few_bytes() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut hub, mut now) = (Hub::new(Config::new([3; 32])), Instant::from_millis(1_000));
+    let start = allocated();
+    let mut sessions = BTreeMap::new();
+    for room in 0..IDLE_ROOMS {
+        let mut code = None;
+        for member in 0..IDLE_MEMBERS {
+            let intent = match code {
+                None => Intent::Create(RoomSettings { max_players: 16, ..settings(bytes::Bytes::new()) }),
+                Some(code) => Intent::Join { code, secret: None },
+            };
+            let connection = ConnectionId(room * IDLE_MEMBERS + member);
+            hub.handle_connected(connection, LinkKind::Quic, Origin::LOCAL, now);
+            let mut session = Session::client(Hello::new("tanks", intent), LinkKind::Quic, now);
+            exchange(&mut hub, [(connection, &mut session)].into(), now);
+            let Some(Event::Welcome(welcome)) = session.poll_event() else { panic!("it is welcome") };
+            code = Some(welcome.code);
+            sessions.insert(connection, session);
+        }
+    }
+    for _ in 0..400 {
+        now += Duration::from_millis(100);
+        for session in sessions.values_mut() {
+            session.handle_timeout(now);
+            while session.poll_event().is_some() {}
+        }
+        exchange(&mut hub, sessions.iter_mut().map(|(id, session)| (*id, session)).collect(), now);
+    }
+    drop(sessions);
+    let members = usize::try_from(IDLE_ROOMS * IDLE_MEMBERS).unwrap();
+    assert_eq!(hub.stats().connections, members, "they are there");
+    let each = (allocated() - start) / members;
+    assert!(each <= IDLE_BYTES_MAX, "{each} bytes");
 }

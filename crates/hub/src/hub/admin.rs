@@ -201,7 +201,7 @@ impl Hub {
 
     pub(super) fn seated(&self, code: RoomCode) -> Option<(RoomId, &Seated)> {
         let id = self.directory.find(code)?;
-        self.rooms.get(&id).map(|seated| (id, seated))
+        self.rooms.get(&id).map(|seated| (id, &**seated))
     }
 }
 

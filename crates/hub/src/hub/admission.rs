@@ -329,7 +329,7 @@ impl Hub {
         let seated = Seated::new(room, origin);
         self.index.opened(seated.room.setup());
         self.begin_host_timeout(id, &seated, now);
-        self.rooms.insert(id, seated);
+        self.rooms.insert(id, Box::new(seated));
         Ok(id)
     }
 

@@ -143,7 +143,7 @@ impl Hub {
 
     /// Recounts a room; returns its size and its host.
     fn count(&mut self, id: RoomId) -> Option<(usize, Option<MemberId>)> {
-        let Seated { room, bytes, opener, .. } = self.rooms.get_mut(&id)?;
+        let Seated { room, bytes, opener, .. } = &mut **self.rooms.get_mut(&id)?;
         let (before, host) = (*bytes, room.authority().member());
         *bytes = room.memory_bytes();
         let after = *bytes;

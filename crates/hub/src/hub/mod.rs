@@ -172,12 +172,13 @@ pub struct Hub {
     tokens: ChaCha12Rng,
     policy: Box<dyn AdmissionPolicy>,
     directory: Directory,
-    rooms: FxHashMap<RoomId, Seated>,
+    /// Its values are boxed, as those of `connections` are: about half of a map's places are empty.
+    rooms: FxHashMap<RoomId, Box<Seated>>,
     index: Index,
     /// The memory that the rooms use.
     ledger: Ledger,
     next_room: u64,
-    connections: FxHashMap<ConnectionId, Connection>,
+    connections: FxHashMap<ConnectionId, Box<Connection>>,
     /// Those of them that have no link.
     kept: Kept<ConnectionId>,
     /// Members that were lost and may return, and the sessions that they had.
@@ -272,7 +273,7 @@ impl Hub {
             timer: None,
             over: "turned_away",
         };
-        let older = self.connections.insert(connection, state);
+        let older = self.connections.insert(connection, Box::new(state));
         debug_assert!(older.is_none(), "{connection} is in use");
         self.touch(connection, now);
     }
@@ -410,7 +411,7 @@ impl Hub {
 
     /// Returns a connection, if it has a link.
     fn linked(&mut self, connection: ConnectionId) -> Option<&mut Connection> {
-        self.connections.get_mut(&connection).filter(|state| state.away.is_none())
+        self.connections.get_mut(&connection).map(|state| &mut **state).filter(|state| state.away.is_none())
     }
 
     fn forget(&mut self, connection: ConnectionId, reason: LeaveReason, now: Instant) {

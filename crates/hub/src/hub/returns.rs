@@ -243,7 +243,7 @@ impl Hub {
         spectates: bool,
         now: Instant,
     ) -> Option<MemberId> {
-        let Seated { gone, room, .. } = self.rooms.get(&room)?;
+        let Seated { gone, room, .. } = &**self.rooms.get(&room)?;
         let of_user = gone.iter().filter(|(_, it)| it.until > now && it.user.as_deref() == Some(user));
         let mut of_user = of_user.map(|(member, _)| *member);
         of_user.find(|member| room.spectates(*member) == spectates)

@@ -27,7 +27,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(15);
 pub(super) struct State {
     replica: Replica,
     /// The member that receives the whole state because it becomes the authority.
-    heir: Option<Heir>,
+    heir: Option<Box<Heir>>,
     views: Views,
     /// Where the streams of this epoch start numbering. Late fates of older ones are lower.
     numbers_from: u64,
@@ -190,7 +190,7 @@ impl State {
         self.numbers_from = DeliveryId::first_number(epoch);
         let mut publisher = Publisher::new(Viewer::Everything, PublisherConfig::new(HEIR_BYTES_PER_SECOND));
         publisher.number_from(self.numbers_from);
-        self.heir = Some(Heir { member: heir, epoch, publisher });
+        self.heir = Some(Box::new(Heir { member: heir, epoch, publisher }));
         self.due = true;
         Legacy { used, taken, went_back: back.is_some() }
     }
@@ -247,7 +247,7 @@ impl State {
         self.due = false;
         let world = self.replica.world();
         let mut is_heir_due = false;
-        if let Some(Heir { member, epoch, publisher }) = &mut self.heir
+        if let Some(Heir { member, epoch, publisher }) = self.heir.as_deref_mut()
             && !self.blocked.contains_key(member)
         {
             let mut encodings = Encodings::new();

@@ -453,8 +453,7 @@ impl Session {
             return;
         }
         self.time_due = true;
-        let messages = self.stats.messages_sent + self.stats.messages_received;
-        let is_idle = messages == std::mem::replace(&mut self.messages_before, messages);
+        let is_idle = self.check_idle();
         // An idle session that has paused heard nothing for as long, and sends one Time frame first.
         let is_silent = asked.is_some() || !is_idle && self.heard + self.keep_alive * 2 <= now;
         let interval = if self.timesync.samples() < TIME_SAMPLES_AT_FIRST {
@@ -473,6 +472,18 @@ impl Session {
             self.keep_alive
         };
         self.time_at = Some(now + interval);
+    }
+
+    /// Whether there was no message since the last Time frame. The queues of an idle session give back their
+    /// memory: a server has thousands.
+    fn check_idle(&mut self) -> bool {
+        let messages = self.stats.messages_sent + self.stats.messages_received;
+        let is_idle = messages == std::mem::replace(&mut self.messages_before, messages);
+        if is_idle {
+            self.outbox.release();
+            release(&mut self.events);
+        }
+        is_idle
     }
 
     /// Maximum time until an answer, without loss.
@@ -570,5 +581,12 @@ impl Session {
             fragmented_abandoned: self.fragments.abandoned,
             ..self.stats
         }
+    }
+}
+
+/// Gives back the memory of an empty queue.
+fn release<T>(queue: &mut VecDeque<T>) {
+    if queue.is_empty() {
+        *queue = VecDeque::new();
     }
 }

@@ -3,8 +3,8 @@
 //! Unreliable messages are queued here and not in a library, so that a newer sequenced message can replace an
 //! older one that was not sent yet. Reliable messages stay until they are acknowledged, across connections.
 
-use super::DeliveryId;
 use super::acks::{Fate, InFlight, Part};
+use super::{DeliveryId, release};
 use crate::OrderedMap;
 use crate::channel::{Channel, Lane};
 use crate::ids::ChannelId;
@@ -271,6 +271,14 @@ impl Outbox {
         self.unreliable_bytes = 0;
         let waiting = std::mem::take(&mut self.unreliable);
         fates.extend(waiting.into_iter().filter_map(|waiting| waiting.delivery_id).map(Fate::Lost));
+    }
+
+    /// Gives back the memory of empty queues.
+    pub(super) fn release(&mut self) {
+        release(&mut self.control);
+        release(&mut self.unreliable);
+        release(&mut self.retained);
+        release(&mut self.fragments);
     }
 
     /// Whether all reliable messages are acknowledged.

@@ -200,7 +200,10 @@ impl Session {
             (State::Deciding, _, frame) => Err(out_of_place(&frame, "before the answer to Hello or Resume")),
             (State::Open, _, Frame::Time(time)) => {
                 self.timesync.heard(time, context.now);
-                self.time_due |= self.role == Role::Server;
+                if self.role == Role::Server {
+                    self.time_due = true;
+                    self.check_idle();
+                }
                 Ok(Taken::Yes)
             }
             (State::Open, _, frame) => self.take_message(frame, context),

@@ -53,10 +53,10 @@ impl TimeSync {
         };
         let ours = i128::from(now.as_micros()) - i128::from(rtt_us / 2);
         let Ok(offset_us) = i64::try_from(i128::from(time.sent_us) - ours) else { return };
-        self.samples.push_back(Sample { rtt_us, offset_us });
-        if self.samples.len() > SAMPLES {
+        if self.samples.len() == SAMPLES {
             self.samples.pop_front();
         }
+        self.samples.push_back(Sample { rtt_us, offset_us });
         // RFC 6298 §2, with its gains of 1/8 and 1/4.
         match self.smoothed_us {
             None => (self.smoothed_us, self.deviation_us) = (Some(rtt_us), rtt_us / 2),

@@ -111,6 +111,7 @@ impl Tables {
                 priors,
             };
             builder.add(component, rate);
+            builder.groups.shrink_to_fit();
             let plan = Plan {
                 models: models.len(),
                 models_len: builder.models.len(),
@@ -131,6 +132,8 @@ impl Tables {
             plan
         });
         let plans = plans.collect();
+        models.shrink_to_fit();
+        symbols.shrink_to_fit();
         Tables { plans, models, symbols, lanes: lane, blobs: blob, groups: group }
     }
 

@@ -123,7 +123,7 @@ impl World {
     pub(super) fn begin_epoch(&mut self, tick: u32) {
         self.lineage += 1;
         self.log.reset();
-        self.tick = Some(tick);
+        self.set_tick(tick);
         self.columns.iter_mut().for_each(Column::forget);
         for slot in 0..u16::try_from(self.slots.len()).unwrap_or(u16::MAX) {
             self.metas[usize::from(slot)].clear(&mut self.meta_bytes);

@@ -122,7 +122,7 @@ impl Encodings {
             size_of::<Shared>() + it.plan.memory_bytes() + it.bodies.capacity() * size_of::<Body>() + bodies
         };
         // A writer's state has the size of the initial tables.
-        self.shared.iter().map(shared).sum::<usize>() + self.out.capacity() + 2 * world.tables.memory_bytes()
+        self.shared.iter().map(shared).sum::<usize>() + self.out.capacity() + 2 * world.tables_bytes()
     }
 
     fn find(&mut self, form: BodyForm, plan: &Plan) -> usize {
@@ -151,9 +151,9 @@ impl Encodings {
         body.components.clear();
         body.components.resize(world.columns.len(), (0, 0));
         if shared.form.is_plain {
-            self.writer.begin_plain(&world.tables);
+            self.writer.begin_plain(world.tables());
         } else {
-            self.writer.begin(&world.tables, shared.form.everything);
+            self.writer.begin(world.tables(), shared.form.everything);
         }
         let mut coding = Coding {
             world,
@@ -168,7 +168,7 @@ impl Encodings {
         };
         body.until = coding.body_from(from, shared.form.bytes_max);
         self.out.clear();
-        self.writer.finish(&world.tables, &mut self.out);
+        self.writer.finish(world.tables(), &mut self.out);
         body.bytes = Bytes::copy_from_slice(&self.out);
         shared.bodies_used += 1;
         self.coded += 1;
@@ -263,7 +263,7 @@ impl Coding<'_> {
         if self.head_of.is_some() {
             self.head.changed = self.changed_values(slot, shape, shape.mask);
         }
-        self.writer.head(&self.world.tables, &self.head);
+        self.writer.head(self.world.tables(), &self.head);
         for id in ComponentId::in_mask(self.head.changed) {
             self.component(slot, shape, id);
         }
@@ -336,7 +336,7 @@ impl Coding<'_> {
             }
         }
         let before = self.writer.bytes();
-        self.writer.component(&self.world.tables, id, &pasts[..count], now.lanes, now.blobs);
+        self.writer.component(self.world.tables(), id, &pasts[..count], now.lanes, now.blobs);
         let (bytes, times) = &mut self.components[id.index()];
         *bytes += u32::try_from(self.writer.bytes() - before).unwrap_or(u32::MAX);
         *times += 1;

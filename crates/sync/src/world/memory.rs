@@ -23,7 +23,7 @@ impl World {
         let lists = self.log.memory_bytes()
             + self.dirty.capacity() * size_of::<u16>()
             + self.free.capacity() * size_of::<(u16, u32)>();
-        columns + slots + lists + self.blob_bytes + self.meta_bytes + self.tables.memory_bytes()
+        columns + slots + lists + self.blob_bytes + self.meta_bytes + self.tables_bytes()
     }
 }
 

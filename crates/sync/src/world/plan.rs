@@ -71,7 +71,13 @@ pub(super) struct Plan {
     pub(super) digest: u64,
     /// A digest of the plan's entities and components, without baselines.
     pub(super) view_digest: u64,
-    /// Recently computed shapes, by cause.
+}
+
+/// The shapes of recent causes while a plan is made. It is no part of the plan, because a server has a plan for each
+/// member of a room.
+#[derive(Debug, Default)]
+pub(super) struct FoundShapes {
+    /// By cause.
     found: [Option<Found>; FOUND],
     /// The last one: most entities of a packet have the same.
     last: Option<Found>,
@@ -97,7 +103,6 @@ impl Plan {
         self.shapes.clear();
         self.digests.clear();
         (self.digest, self.view_digest) = (0, 0);
-        (self.found, self.last) = ([None; FOUND], None);
     }
 
     /// Bytes of memory of its lists.
@@ -149,15 +154,16 @@ impl Plan {
     #[inline]
     pub(super) fn push_found(
         &mut self,
+        found: &mut FoundShapes,
         slot: u16,
         cause: Cause,
         meta_label: u32,
         settle: impl FnOnce(Cause) -> (Cause, Shape),
     ) -> bool {
-        let last = self.last.as_ref().filter(|last| last.cause == cause && meta_label <= last.oldest);
+        let last = found.last.as_ref().filter(|last| last.cause == cause && meta_label <= last.oldest);
         let shape = match last {
             Some(last) => last.shape,
-            None => match self.find(cause, meta_label, settle) {
+            None => match self.find(found, cause, meta_label, settle) {
                 Some(shape) => shape,
                 None => return false,
             },
@@ -170,6 +176,7 @@ impl Plan {
     #[inline(never)]
     fn find(
         &mut self,
+        FoundShapes { found, last }: &mut FoundShapes,
         cause: Cause,
         meta_label: u32,
         settle: impl FnOnce(Cause) -> (Cause, Shape),
@@ -177,7 +184,7 @@ impl Plan {
         let mixed = (cause.older ^ u64::from(cause.acked) << 32 ^ u64::from(cause.label) ^ cause.mask << 16)
             .wrapping_mul(MIX);
         let place = usize::from((mixed >> (u64::BITS - u8::BITS)) as u8) % FOUND;
-        let found = match self.found[place] {
+        let known = match found[place] {
             Some(known) if known.cause == cause => known,
             _ => {
                 let (settled, shape) = settle(cause);
@@ -185,13 +192,11 @@ impl Plan {
                 if meta_label > oldest {
                     return None;
                 }
-                let found = Found { cause, oldest, shape: self.intern(shape) };
-                self.found[place] = Some(found);
-                found
+                *found[place].insert(Found { cause, oldest, shape: self.intern(shape) })
             }
         };
-        self.last = Some(found);
-        (meta_label <= found.oldest).then_some(found.shape)
+        *last = Some(known);
+        (meta_label <= known.oldest).then_some(known.shape)
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use super::encode::{BodyForm, Encodings, Place};
 use super::flight::{Flight, FlightEntry, Flights};
 use super::log::Change;
 use super::packet::{HEAD_BYTES_MAX, PacketHead};
-use super::plan::{Plan, Shape};
+use super::plan::{FoundShapes, Plan, Shape};
 use super::receiver_state::{ReceiverState, SlotSet};
 use super::store::World;
 use crate::audience::Viewer;
@@ -445,7 +445,7 @@ impl Publisher {
         self.plan.clear();
         (self.done, self.place, self.planned) = (0, None, Some((world.log.end(), tick)));
         let is_new_tick = self.aged.replace(tick) != Some(tick);
-        let mut allows_large = !self.flights.has_large();
+        let (mut allows_large, mut found) = (!self.flights.has_large(), FoundShapes::default());
         let fits = self.budget_bytes() * 16 / self.entry_bytes.max(1) + 1;
         if self.pending.len() > fits && is_new_tick {
             self.grow_urgencies(world, nearness);
@@ -453,7 +453,7 @@ impl Publisher {
         if self.pending.len() <= fits {
             for word in 0..self.pending.words() {
                 for slot in self.pending.slots_of(word) {
-                    self.plan_slot(world, tick, slot, &mut allows_large);
+                    self.plan_slot(world, tick, slot, (&mut allows_large, &mut found));
                 }
             }
         } else {
@@ -466,7 +466,9 @@ impl Publisher {
             });
             chosen.truncate(fits);
             chosen.sort_unstable_by_key(|(_, slot)| *slot);
-            chosen.iter().for_each(|(_, slot)| self.plan_slot(world, tick, *slot, &mut allows_large));
+            for (_, slot) in &chosen {
+                self.plan_slot(world, tick, *slot, (&mut allows_large, &mut found));
+            }
             self.chosen = chosen;
         }
     }
@@ -484,7 +486,13 @@ impl Publisher {
     }
 
     /// Adds a slot to the plan.
-    fn plan_slot(&mut self, world: &World, tick: u32, slot: u16, allows_large: &mut bool) {
+    fn plan_slot(
+        &mut self,
+        world: &World,
+        tick: u32,
+        slot: u16,
+        (allows_large, found): (&mut bool, &mut FoundShapes),
+    ) {
         let known = &self.known[usize::from(slot)];
         if !known.is_present {
             return self.plan.push(slot, Shape::FAREWELL);
@@ -506,7 +514,7 @@ impl Publisher {
         let cause = brief.and_then(|brief| Some((known.cause(tick, label, mask)?, brief.meta_label)));
         let until = self.rows_until;
         let is_planned = cause.is_some_and(|(cause, meta_label)| {
-            self.plan.push_found(slot, cause, meta_label, |cause| {
+            self.plan.push_found(found, slot, cause, meta_label, |cause| {
                 let settled = cause.without_newer(tick, until);
                 (settled, settled.update(tick))
             })

@@ -302,7 +302,7 @@ impl Replica {
     /// Sets the newest tick to `tick` if it is newer, and drops tombstones beyond the history.
     pub(super) fn advance(&mut self, tick: u32) {
         if self.world.tick.is_none_or(|newest| tick > newest) {
-            self.world.tick = Some(tick);
+            self.world.set_tick(tick);
         }
         let newest = self.world.newest_tick();
         while let Some((slot, number, since)) = self.tombstones.front().copied()
@@ -329,7 +329,7 @@ impl Replica {
         &PacketHead { tick, plain, .. }: &PacketHead,
         applied: &mut Applied,
     ) -> Result<(), StreamError> {
-        let (tables, schema) = (Arc::clone(&self.world.tables), Arc::clone(&self.world.schema));
+        let (tables, schema) = (Arc::clone(self.world.make_tables()), Arc::clone(&self.world.schema));
         let mut reader = match plain {
             true => Reader::plain(&tables, body),
             false => Reader::new(&tables, body, self.everything),

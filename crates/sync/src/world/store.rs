@@ -28,7 +28,8 @@ use std::sync::Arc;
 pub struct World {
     pub(super) schema: Arc<Schema>,
     pub(super) rate: TickRate,
-    pub(super) tables: Arc<Tables>,
+    /// Made with the first tick: a room may have no state.
+    tables: Option<Arc<Tables>>,
     pub(super) masks: Masks,
     pub(super) slots: Vec<Slot>,
     pub(super) metas: Vec<Metas>,
@@ -85,7 +86,7 @@ impl World {
             schema.components().iter().map(|it| Column::new(it.lanes(), it.blobs())).collect();
         let with_blobs = (0..64).zip(&columns).filter(|(_, column)| column.blobs() > 0);
         World {
-            tables: Arc::new(Tables::new(&schema, rate)),
+            tables: None,
             masks: Masks::new(&schema),
             blob_columns: with_blobs.fold(0, |mask, (index, _)| mask | 1 << index),
             columns,
@@ -362,7 +363,8 @@ impl World {
         if let Some(newest) = self.tick.filter(|newest| tick.0 <= *newest) {
             return Err(WorldError::TickNotNewer { tick, newest: Tick(newest) });
         }
-        (self.tick, self.complete) = (Some(tick.0), true);
+        self.set_tick(tick.0);
+        self.complete = true;
         self.resting.forget(tick.0);
         let mut any = false;
         let mut dirty = core::mem::take(&mut self.dirty);
@@ -372,6 +374,26 @@ impl World {
         self.dirty = dirty;
         self.is_overfull = !self.keeps_history_within(WORLD_HISTORY_BYTES_MAX);
         Ok(any)
+    }
+
+    pub(super) fn set_tick(&mut self, tick: u32) {
+        self.tick = Some(tick);
+        self.make_tables();
+    }
+
+    /// Returns the coding tables, made when they are first needed.
+    pub(super) fn make_tables(&mut self) -> &Arc<Tables> {
+        self.tables.get_or_insert_with(|| Arc::new(Tables::new(&self.schema, self.rate)))
+    }
+
+    /// The coding tables.
+    pub(super) fn tables(&self) -> &Tables {
+        self.tables.as_ref().expect("a world with a tick has tables")
+    }
+
+    /// Bytes of memory of the coding tables.
+    pub(super) fn tables_bytes(&self) -> usize {
+        self.tables.as_ref().map_or(0, |tables| tables.memory_bytes())
     }
 
     fn commit_slot(&mut self, slot: u16, tick: u32) -> bool {

@@ -50,7 +50,7 @@ pub(super) struct Inbound {
 struct Streams {
     records: Option<(StreamId, Records)>,
     had_records: bool,
-    /// Streams of unknown type, and incomplete isolated packets.
+    /// Streams of unknown type, and incomplete isolated packets. Its memory is freed when it is empty.
     begun: Vec<Begun>,
     unfinished_bytes: usize,
 }
@@ -196,6 +196,9 @@ impl Streams {
                     give(packet);
                 }
             }
+        }
+        if self.begun.is_empty() {
+            self.begun = Vec::new();
         }
         Ok(())
     }

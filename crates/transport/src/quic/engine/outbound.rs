@@ -78,13 +78,14 @@ struct Isolated {
     packets: VecDeque<Bytes>,
     bytes: usize,
     /// The packet whose stream is not completely written.
-    begun: Option<(StreamId, Begun)>,
+    begun: Option<Box<Begun>>,
     /// Streams that the peer has not completely acknowledged, with the bytes of their packets.
     under_way: Vec<(StreamId, usize)>,
 }
 
 #[derive(Debug)]
 struct Begun {
+    id: StreamId,
     chunks: [Bytes; 3],
     /// Bytes of the stream's prefix that are not written.
     prefix_bytes: usize,
@@ -392,9 +393,9 @@ impl Isolated {
                 self.under_way.push((id, packet.len()));
                 let prefix_bytes = prefix.len();
                 let chunks = [prefix, Bytes::from_static(&[STREAM_TYPE_ISOLATED]), packet];
-                self.begun = Some((id, Begun { chunks, prefix_bytes }));
+                self.begun = Some(Box::new(Begun { id, chunks, prefix_bytes }));
             }
-            let Some((id, Begun { chunks, prefix_bytes })) = &mut self.begun else { return };
+            let Some(Begun { id, chunks, prefix_bytes }) = self.begun.as_deref_mut() else { return };
             while chunks.iter().any(|chunk| !chunk.is_empty()) {
                 let session = session.as_deref_mut();
                 let Some(_) = Session::write(session, connection, *id, chunks, prefix_bytes) else { return };

@@ -20,7 +20,7 @@ const NO_ERROR: u32 = 0x100;
 #[derive(Debug, Default)]
 pub(super) struct Web {
     http3: Http3,
-    /// Streams whose type is incomplete.
+    /// Streams whose type is incomplete. Its memory is freed when it is empty.
     begun: Vec<(StreamId, UniHead)>,
     control: Option<StreamId>,
     qpack: Vec<StreamId>,
@@ -29,7 +29,7 @@ pub(super) struct Web {
     was_reset: bool,
     /// Streams of the session whose packets were not taken yet, and the ids of their sessions.
     session_streams: Vec<(StreamId, u64)>,
-    /// What the library has not accepted yet.
+    /// What the library has not accepted yet. Its memory is freed when it is empty.
     unwritten: VecDeque<Piece>,
     /// Whether this end has closed the session, and the client has not closed the connection.
     awaits_client: bool,
@@ -113,6 +113,9 @@ impl Web {
                 }
             }
             self.begun.remove(at);
+        }
+        if self.begun.is_empty() {
+            self.begun = Vec::new();
         }
         Ok(())
     }
@@ -212,6 +215,7 @@ impl Web {
                 self.unwritten.pop_front();
             }
         }
+        self.unwritten = VecDeque::new();
     }
 
     /// Takes the streams of the session with this id.

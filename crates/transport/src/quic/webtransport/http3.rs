@@ -394,7 +394,12 @@ impl Http3 {
 
     /// Returns what the peer did, oldest first.
     pub fn poll_event(&mut self) -> Option<Happened> {
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        if event.is_none() {
+            // A session has few events.
+            self.events = VecDeque::new();
+        }
+        event
     }
 
     /// Streams of a session may overtake its CONNECT, and then wait.
