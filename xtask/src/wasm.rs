@@ -22,9 +22,9 @@ const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std";
 
-/// A panic is a trap without a text, and the texts of panics are left out: the head of crates/wasm has what a page
+/// A panic is a trap without a text, and the texts of panics are left out, with `Debug`: the head of crates/wasm has what a page
 /// is promised. Only a standard library that is compiled along can do so.
-const RUSTFLAGS: &str = "-Zunstable-options -Zlocation-detail=none -Cpanic=immediate-abort";
+const RUSTFLAGS: &str = "-Zunstable-options -Zlocation-detail=none -Zfmt-debug=none -Cpanic=immediate-abort";
 
 /// Chooses the toolchain that compiles what a page loads.
 pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
