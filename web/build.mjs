@@ -14,7 +14,7 @@ import { compress } from "lzma1";
 
 const here = (path) => new URL(path, import.meta.url).pathname;
 const SDK = here("../sdk/ts/dist");
-const CORE = here("../target/wasm/wasm32-unknown-unknown/page/parlor_wasm.wasm");
+const CORE = here("../target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm");
 const DIST = process.argv[2] ?? here("dist");
 /** Folders of the pages, and where the server shows them; tools/cli/src/web.rs has their games. */
 const PAGES = { play: "/", arena: "/arena", draughts: "/draughts" };

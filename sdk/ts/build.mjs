@@ -3,6 +3,7 @@
 //   node build.mjs [--wasm PATH]    default: what `cargo xtask web` makes
 
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,6 +35,8 @@ if (String(named.sort()) !== String(built.sort())) {
   console.error(`package.json exports ${named}, and this script builds ${built}: name an entry in both`);
   process.exit(1);
 }
+/** Entries that have all of a room already, and those that programs without a room use. */
+const ALONE = ["index", "slim", "math", "online"];
 /** Entries that a game ships beside `index`. */
 const BESIDE = ["actions", "rollback", "own", "recording", "online"];
 
@@ -76,8 +79,29 @@ writeFileSync(join(out, "worker.js"), workerScript);
 const define = { __PARLOR_WORKER__: JSON.stringify(workerScript) };
 const packed = gzipped(wasm).toString("base64");
 const full = { ...define, __PARLOR_WASM__: JSON.stringify(packed) };
+const wasmChunk = `./chunks/wasm-${createHash("sha256").update(packed).digest("hex").slice(0, 8).toUpperCase()}.js`;
+
+/**
+ * Makes few files of the package, because each is a request of a page without a bundler. The WebAssembly is a file of its
+ * own. Entries of a game with rooms count as ones that need all of a room, so what they share with it is in one chunk.
+ */
+const fewFiles = {
+  name: "few-files",
+  setup({ onLoad, onResolve }) {
+    onResolve({ filter: /\/wasm\/packed\.js$/ }, () => ({ path: wasmChunk, external: true }));
+    onResolve({ filter: /^beside:/ }, ({ path }) => ({ path: path.slice("beside:".length), namespace: "beside" }));
+    // The first import counts for chunks alone: esbuild leaves it out of the file, as it says by a warning.
+    onLoad({ filter: /./, namespace: "beside" }, ({ path }) => ({
+      contents: `import "./src/api.ts"; export * from "./${path}";`, resolveDir: here,
+    }));
+  },
+};
+const besideRoom = ([name, path]) => [name, ALONE.includes(name) ? path : `beside:${path}`];
+const entryPoints = Object.fromEntries(Object.entries(ENTRIES).map(besideRoom));
 // What entries share is in chunks, so that a page has one `ParlorError` and one WebAssembly.
-await build({ ...common, entryPoints: ENTRIES, outdir: out, chunkNames: "chunks/[name]-[hash]", splitting: true, sourcemap: true, define: full });
+const chunked = { logOverride: { "ignored-bare-import": "silent" }, outdir: out, chunkNames: "chunks/[name]-[hash]", splitting: true, sourcemap: true };
+await build({ ...common, ...chunked, entryPoints, define, plugins: [fewFiles] });
+writeFileSync(join(out, wasmChunk), `export const packed = () => ${JSON.stringify(packed)};\n`);
 // For <script>: everything in one global.
 const global = { format: "iife", globalName: "parlor", minify: true, define: full };
 await build({ ...common, ...global, entryPoints: ["src/global.ts"], outfile: join(out, "parlor.global.js") });

@@ -59,6 +59,29 @@ test("two pages play with each other", limit, async () => {
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
+test("a script of everything opens a room, without modules", limit, async () => {
+  const page = await openPage();
+  await page.addScriptTag({ url: "/sdk/parlor.global.js" });
+  const code = await page.evaluate(async (server) => {
+    globalThis.room = await parlor.host("dots", { server, via: "websocket" });
+    return room.code;
+  }, server.url);
+  assert.match(code, /^[A-Z2-9]+$/);
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
+});
+
+test("a package without a bundler is few files: itself, what rooms share, and the WebAssembly", limit, async () => {
+  const page = await openPage();
+  const files = await page.evaluate(async () => {
+    await Promise.all(["index", "own", "actions", "rollback", "netgraph"].map((entry) => import(`/sdk/${entry}.js`)));
+    return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => name.includes("/sdk/"));
+  });
+  const chunks = files.filter((name) => name.includes("/chunks/"));
+  assert.ok(chunks.length <= 3 && chunks.some((name) => /wasm-\w+\.js$/.test(name)), files.join("\n"));
+  await page.context().close();
+});
+
 test("a hidden host runs its ticks, and nobody migrates", limit, async () => {
   // Playwright's pages are never hidden.
   const bare = await launchBare();

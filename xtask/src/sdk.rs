@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::steps::{Invocation, Level, Missing, Work, need};
-use crate::wasm::{self, FILE, PAGE};
+use crate::wasm::FILE;
 
 /// Installs exactly what a folder's lock file names.
 const INSTALL: &str = "ci --no-fund --no-audit";
@@ -27,7 +27,6 @@ pub(crate) fn plan_web(root: &Path, _: Level) -> Result<Work, Missing> {
     need_chromium()?;
     let [install, build] = built(root)?;
     Ok(Work::Run(vec![
-        wasm::compile(PAGE)?,
         install,
         build,
         npm(INSTALL, "web", root)?,

@@ -118,7 +118,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         long("clippy", "no warnings, lints included, in any target", plan_clippy),
         long("doc", "the documentation builds without warnings", plan_doc),
         long("deny", "licences, sources and duplicates of the dependencies", plan_deny),
-        long("wasm", "what a page loads builds, and has at most 520 kB compressed", wasm::plan),
+        long("wasm", "what a page loads builds, and is within its limit of size", wasm::plan),
         long(
             "seeds",
             "what chance decides again: 2,000 seeded worlds (--weekly: 10,000), more cases of each property",

@@ -5,6 +5,7 @@ use crate::defined::Actions;
 use crate::drawing::Drawing;
 use core::net::SocketAddr;
 use parlor_proto::channel::{Channel, ChannelTable, Codec, TableError};
+use parlor_proto::text::Millis;
 use parlor_proto::wire::control::RoomTerms;
 use parlor_proto::wire::handshake::{
     Auth, Hello, Intent, Resume, ResumeToken, RoomKind, RoomSettings, Welcome, capability,
@@ -354,8 +355,8 @@ impl Options {
         self.drawing.delay.check()?;
         let (grace, bounds) = (self.migration_grace, MIGRATION_GRACE_MIN..=MIGRATION_GRACE_MAX);
         if !bounds.contains(&grace) {
-            let (min, max) = bounds.into_inner();
-            return Err(format!("migration_grace is {grace:?}; it may be {min:?} to {max:?}"));
+            let [grace, min, max] = [grace, *bounds.start(), *bounds.end()].map(Millis);
+            return Err(format!("migration_grace is {grace}; it may be {min} to {max}"));
         }
         self.reconnect_policy.check()?;
         if self.spectators > limits::SPECTATORS_MAX {
@@ -364,8 +365,8 @@ impl Options {
         }
         let bounds = PRESENCE_MIN..=limits::SILENCE_TIMEOUT;
         if let Some(presence) = self.presence.filter(|presence| !bounds.contains(presence)) {
-            let (min, max) = (bounds.start(), bounds.end());
-            return Err(format!("presence is {presence:?}; it may be {min:?} to {max:?}"));
+            let [presence, min, max] = [presence, *bounds.start(), *bounds.end()].map(Millis);
+            return Err(format!("presence is {presence}; it may be {min} to {max}"));
         }
         self.hello().check()
     }

@@ -8,6 +8,7 @@
 use crate::ids::ChannelId;
 use crate::limits;
 use crate::wire::cursor::{ReadError, Reader, Write};
+use core::fmt;
 use thiserror::Error;
 
 /// How the messages of a channel are carried.
@@ -30,6 +31,15 @@ impl Lane {
         matches!(self, Lane::ReliableOrdered | Lane::ReliableUnordered)
     }
 
+    const fn name(self) -> &'static str {
+        match self {
+            Lane::ReliableOrdered => "reliable ordered",
+            Lane::ReliableUnordered => "reliable unordered",
+            Lane::Unreliable => "unreliable",
+            Lane::UnreliableSequenced => "unreliable sequenced",
+        }
+    }
+
     const fn to_wire(self) -> u8 {
         match self {
             Lane::ReliableOrdered => 0,
@@ -47,6 +57,12 @@ impl Lane {
             3 => Lane::UnreliableSequenced,
             value => return Err(ReadError::Unknown { field: "lane", value: value.into() }),
         })
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

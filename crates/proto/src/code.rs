@@ -1,5 +1,6 @@
 //! Room codes, which people type or read out.
 
+use crate::text::Quoted;
 use core::fmt;
 use core::str::FromStr;
 use thiserror::Error;
@@ -40,7 +41,7 @@ pub enum CodeError {
     )]
     Length(usize),
     /// A character other than a letter or a digit.
-    #[error("a room code has only letters and digits; this has {0:?}")]
+    #[error("a room code has only letters and digits; this has {}", Quoted(.0.encode_utf8(&mut [0; 4])))]
     Letter(char),
 }
 

@@ -45,7 +45,7 @@ pub enum PeerMisbehaved {
         what: &'static str,
     },
     /// A message on a channel that is not in the table, or in the frame of another lane.
-    #[error("a message came on {channel} in a frame of the lane {lane:?}, which the table does not have")]
+    #[error("a message came on {channel} in a frame of the lane {lane}, which the table does not have")]
     WrongLane {
         /// The channel.
         channel: ChannelId,

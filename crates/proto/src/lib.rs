@@ -10,7 +10,7 @@
 //! - [`channel`]: lanes, and the channel table that both ends agree on
 //! - [`session`]: the state machine between two ends, independent of the connection that carries it
 //! - [`code`]: room codes · [`random`]: numbers from a seed · [`stream_rate`]: what a stream carries ·
-//!   [`ordered`]: a map and a set with little code
+//!   [`ordered`]: a map and a set with little code · [`text`]: names and times for people
 
 pub mod channel;
 pub mod code;
@@ -22,6 +22,7 @@ pub mod ordered;
 pub mod random;
 pub mod session;
 pub mod stream_rate;
+pub mod text;
 pub mod time;
 pub mod wire;
 

@@ -30,9 +30,46 @@ struct Place {
     is_here: bool,
 }
 
-/// Returns the place in a sorted list whose item at an index compares so with the item sought. It is not generic, so
-/// that all maps share it.
-fn search(len: usize, compare: &dyn Fn(usize) -> Ordering) -> Result<usize, usize> {
+/// The entries of a map, and a key that is sought among them. It is a trait, because the table of a `dyn Fn` has two
+/// functions for each kind of map.
+trait Sought {
+    /// The length of a chunk.
+    fn len(&self, chunk: usize) -> usize;
+    /// How a key of the map compares with the one that is sought.
+    fn compare(&self, chunk: usize, at: usize) -> Ordering;
+}
+
+struct KeyIn<'a, K, V, Q: ?Sized> {
+    chunks: &'a [Vec<(K, V)>],
+    key: &'a Q,
+}
+
+impl<K: Borrow<Q>, V, Q: Ord + ?Sized> Sought for KeyIn<'_, K, V, Q> {
+    fn len(&self, chunk: usize) -> usize {
+        self.chunks[chunk].len()
+    }
+
+    fn compare(&self, chunk: usize, at: usize) -> Ordering {
+        self.chunks[chunk][at].0.borrow().cmp(self.key)
+    }
+}
+
+/// Finds a key's place in a map of so many chunks. It is not generic, so that all maps share it.
+fn find(chunks: usize, sought: &dyn Sought) -> Place {
+    if chunks == 0 {
+        return Place { chunk: 0, at: 0, is_here: false };
+    }
+    // The chunk whose last key is the first that is not below it; beyond the end, the last chunk.
+    let last = |chunk| sought.compare(chunk, sought.len(chunk) - 1);
+    let chunk = if chunks == 1 { 0 } else { search(chunks, last).unwrap_or_else(|at| at.min(chunks - 1)) };
+    match search(sought.len(chunk), |at| sought.compare(chunk, at)) {
+        Ok(at) => Place { chunk, at, is_here: true },
+        Err(at) => Place { chunk, at, is_here: false },
+    }
+}
+
+/// Returns the place in a sorted list whose item at an index compares so with the item sought.
+fn search(len: usize, compare: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
     let (mut low, mut high) = (0, len);
     while low < high {
         let middle = low.midpoint(high);
@@ -73,7 +110,7 @@ impl<K, V> OrderedMap<K, V> {
 
     /// Iterates over the entries in ascending order of their keys; the values can be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
-        self.chunks.iter_mut().flatten().map(|(key, value)| (&*key, value))
+        IterMut { chunks: self.chunks.iter_mut(), entries: [].iter_mut() }
     }
 
     /// Iterates over the keys in ascending order.
@@ -88,7 +125,7 @@ impl<K, V> OrderedMap<K, V> {
 
     /// Iterates over the values in ascending order of their keys; they can be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.chunks.iter_mut().flatten().map(|(_, value)| value)
+        self.iter_mut().map(|(_, value)| value)
     }
 
     /// Returns the keys in ascending order.
@@ -137,18 +174,7 @@ impl<K: Ord, V> OrderedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        // The chunk whose last key is the first that is not below it; beyond the end, the last chunk.
-        let last =
-            |chunk: &Vec<(K, V)>| chunk.last().map_or(Ordering::Less, |(last, _)| last.borrow().cmp(key));
-        let chunk = match self.chunks.len() {
-            0 | 1 => 0,
-            len => search(len, &|at| last(&self.chunks[at])).unwrap_or_else(|at| at.min(len - 1)),
-        };
-        let entries: &[(K, V)] = self.chunks.get(chunk).map_or(&[], |chunk| chunk);
-        match search(entries.len(), &|at| entries[at].0.borrow().cmp(key)) {
-            Ok(at) => Place { chunk, at, is_here: true },
-            Err(at) => Place { chunk, at, is_here: false },
-        }
+        find(self.chunks.len(), &KeyIn { chunks: &self.chunks, key })
     }
 
     /// Returns the value of a key.
@@ -300,10 +326,10 @@ impl<K: Ord, V> Extend<(K, V)> for OrderedMap<K, V> {
 
 impl<K, V> IntoIterator for OrderedMap<K, V> {
     type Item = (K, V);
-    type IntoIter = core::iter::Flatten<std::vec::IntoIter<Vec<(K, V)>>>;
+    type IntoIter = IntoIter<K, V>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.chunks.into_iter().flatten()
+        IntoIter { chunks: self.chunks.into_iter(), entries: Vec::new().into_iter() }
     }
 }
 
@@ -343,6 +369,45 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
                 return Some((key, value));
             }
             self.entries = self.chunks.next()?.iter();
+        }
+    }
+}
+
+/// It has less code than a `Flatten`, which can also go backwards.
+struct IterMut<'a, K, V> {
+    chunks: core::slice::IterMut<'a, Vec<(K, V)>>,
+    entries: core::slice::IterMut<'a, (K, V)>,
+}
+
+impl<'a, K, V> Iterator for IterMut<'a, K, V> {
+    type Item = (&'a K, &'a mut V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((key, value)) = self.entries.next() {
+                return Some((key, value));
+            }
+            self.entries = self.chunks.next()?.iter_mut();
+        }
+    }
+}
+
+/// An iterator over the entries of an [`OrderedMap`] that takes them out of it.
+#[derive(Debug)]
+pub struct IntoIter<K, V> {
+    chunks: std::vec::IntoIter<Vec<(K, V)>>,
+    entries: std::vec::IntoIter<(K, V)>,
+}
+
+impl<K, V> Iterator for IntoIter<K, V> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(entry) = self.entries.next() {
+                return Some(entry);
+            }
+            self.entries = self.chunks.next()?.into_iter();
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::limits::{
     MARGIN_WANTED, MARGIN_WANTED_MAX, MARGIN_WINDOW, STEPS_LED_MAX,
 };
 use core::time::Duration;
+use parlor_proto::text::Millis;
 use parlor_proto::{Instant, Tick, TickRate};
 use std::collections::VecDeque;
 
@@ -48,7 +49,8 @@ impl LeadTuning {
     pub fn check(&self) -> Result<(), String> {
         let LeadTuning { margin, gain_per_mille, dilation_per_mille } = *self;
         if margin > MARGIN_WANTED_MAX {
-            return Err(format!("the lead's margin is {margin:?}; it may be 0 to {MARGIN_WANTED_MAX:?}"));
+            let (margin, most) = (Millis(margin), Millis(MARGIN_WANTED_MAX));
+            return Err(format!("the lead's margin is {margin}; it may be 0 to {most}"));
         }
         let parts = [
             ("gain_per_mille", gain_per_mille, LEAD_GAIN_PER_MILLE_MAX),

@@ -93,12 +93,12 @@ pub(crate) struct Given(Bytes);
 
 impl Given {
     /// All bytes.
-    pub(crate) fn bytes(self) -> Bytes {
-        self.0
+    pub(crate) fn bytes(&mut self) -> Bytes {
+        std::mem::take(&mut self.0)
     }
 
     /// The values of a call, which must be all that came in.
-    pub(crate) fn parts<P: Parts>(mut self) -> Result<P, Fault> {
+    pub(crate) fn parts<P: Parts>(&mut self) -> Result<P, Fault> {
         let parts = P::take(&mut self.0)?;
         if !self.0.is_empty() {
             return Err(Fault::bad_call("more was passed than this call takes"));
@@ -245,7 +245,7 @@ pub(crate) fn out() -> (usize, usize) {
 }
 
 /// What a call does with what came in and what goes out.
-type Act<'a> = dyn FnMut(Given, &mut Vec<u8>) -> Result<(), Fault> + 'a;
+type Act<'a> = dyn FnMut(&mut Given, &mut Vec<u8>) -> Result<(), Fault> + 'a;
 
 /// Does a call that takes `len` bytes of the in buffer. Not generic, so that the many calls share its code.
 fn perform(len: i32, act: &mut Act<'_>) {
@@ -255,7 +255,7 @@ fn perform(len: i32, act: &mut Act<'_>) {
     let done = match usize::try_from(len).ok().filter(|len| *len <= given.len()) {
         Some(len) => {
             given.truncate(len);
-            act(Given(given.into()), &mut out)
+            act(&mut Given(given.into()), &mut out)
         }
         None => Err(Fault::bad_call("less was passed than this call was told: reserve, write, then call")),
     };
@@ -270,7 +270,7 @@ fn perform(len: i32, act: &mut Act<'_>) {
 /// A call that takes `len` bytes of the in buffer, and no room.
 pub(crate) fn call<A: Answer>(
     len: i32,
-    act: impl FnOnce(Given, &mut Vec<u8>) -> Result<A, Fault>,
+    act: impl FnOnce(&mut Given, &mut Vec<u8>) -> Result<A, Fault>,
 ) -> A::Number {
     let (mut act, mut answer) = (Some(act), A::FAULT);
     perform(len, &mut |given, out| {
@@ -286,14 +286,35 @@ pub(crate) fn ask<A: Answer>(act: impl FnOnce(&mut Room, &mut Vec<u8>) -> Result
     tell(0, |room, _, out| act(room, out))
 }
 
-/// What a call does with the room.
-type ActOnRoom<'a> = dyn FnMut(&mut Room, Given, &mut Vec<u8>) -> Result<(), Fault> + 'a;
+/// What a call does with the room. It is a trait, because the table of a `dyn FnMut` has two functions for each of the
+/// many calls.
+trait ActOnRoom {
+    fn act(&mut self, room: &mut Room, given: &mut Given, out: &mut Vec<u8>) -> Result<(), Fault>;
+}
+
+/// A call and its answer.
+struct Call<F, A: Answer> {
+    act: Option<F>,
+    answer: A::Number,
+}
+
+impl<A, F> ActOnRoom for Call<F, A>
+where
+    A: Answer,
+    F: FnOnce(&mut Room, &mut Given, &mut Vec<u8>) -> Result<A, Fault>,
+{
+    fn act(&mut self, room: &mut Room, given: &mut Given, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let act = self.act.take().expect("a call is done once");
+        self.answer = act(room, given, out)?.number();
+        Ok(())
+    }
+}
 
 /// As [`perform`], on the room of this instance.
-fn perform_on_room(len: i32, act: &mut ActOnRoom<'_>) {
+fn perform_on_room(len: i32, call: &mut dyn ActOnRoom) {
     perform(len, &mut |given, out| {
         ROOM.with_borrow_mut(|room| match room {
-            Some(room) => act(room, given, out),
+            Some(room) => call.act(room, given, out),
             None => Err(Fault::new("not_open", "this instance has no room: call `open` first")),
         })
     });
@@ -302,15 +323,11 @@ fn perform_on_room(len: i32, act: &mut ActOnRoom<'_>) {
 /// A call on the room of this instance that takes `len` bytes of the in buffer.
 pub(crate) fn tell<A: Answer>(
     len: i32,
-    act: impl FnOnce(&mut Room, Given, &mut Vec<u8>) -> Result<A, Fault>,
+    act: impl FnOnce(&mut Room, &mut Given, &mut Vec<u8>) -> Result<A, Fault>,
 ) -> A::Number {
-    let (mut act, mut answer) = (Some(act), A::FAULT);
-    perform_on_room(len, &mut |room, given, out| {
-        let act = act.take().expect("a call is done once");
-        answer = act(room, given, out)?.number();
-        Ok(())
-    });
-    answer
+    let mut call = Call { act: Some(act), answer: A::FAULT };
+    perform_on_room(len, &mut call);
+    call.answer
 }
 
 /// Puts the room into this instance.

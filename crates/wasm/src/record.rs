@@ -41,7 +41,7 @@ impl Record {
 
     /// Takes a field; `None` if it is absent or null.
     pub(crate) fn value(&mut self, name: &str) -> Option<Value> {
-        self.fields.remove(name).filter(|value| *value != Value::Null)
+        self.fields.remove(name).filter(|value| !matches!(value, Value::Null))
     }
 
     fn take<T>(

@@ -1,5 +1,5 @@
 //! Forbidden code: `unsafe`, unfinished parts and disabled tests. In tests also waits for the wall clock,
-//! which are slow on a fast machine and wrong on a slow one.
+//! which are slow on a fast machine and wrong on a slow one, and in the core of pages texts with `Debug`.
 
 use super::house::{House, Violation};
 use super::lexer::Kind;
@@ -13,6 +13,24 @@ const EXPORTS_ALLOWED: &[&str] = &["crates/wasm/src/exports/mod.rs"];
 
 /// The simulator is a test tool as a whole: it runs on virtual time.
 const TEST_CRATES: [&str; 1] = ["tests/sim/"];
+
+/// Crates of the core of pages, which is compiled without the code of `Debug`.
+const CORE: [&str; 4] =
+    ["crates/proto/src/", "crates/sync/src/", "crates/client-core/src/", "crates/wasm/src/"];
+
+/// Macros whose texts no page sees: a panic is a trap there.
+const PANICS: [&str; 10] = [
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+    "panic",
+    "prop_assert",
+    "prop_assert_eq",
+    "unreachable",
+];
 
 const SLEEPS: [&[&str]; 5] = [
     &["std", "thread", "sleep"],
@@ -32,7 +50,7 @@ fn source_violations(source: &Source) -> Vec<Violation> {
         let (rule, message) = banned_word(source, index)?;
         Some(Violation::new(source.place(source.tokens[index].line), rule, message))
     });
-    words.chain(sleeps(source)).collect()
+    words.chain(sleeps(source)).chain(debug_texts(source)).collect()
 }
 
 /// Whether this is the attribute of an exported function, where there may be some.
@@ -84,6 +102,42 @@ fn sleeps(source: &Source) -> Vec<Violation> {
         .collect()
 }
 
+/// Texts with `Debug` that a page could see, where they would have a hole.
+fn debug_texts(source: &Source) -> Vec<Violation> {
+    let is_core = CORE.iter().any(|directory| source.path.starts_with(directory));
+    let shows = |index: &usize| {
+        let token = &source.tokens[*index];
+        let is_shown = token.kind == Kind::Literal && !token.in_test && has_debug(&token.text);
+        is_core && is_shown && !PANICS.contains(&called(source, *index))
+    };
+    let message =
+        "pages have no `Debug`: show it by `Display`, or by `Quoted` or `Millis` of parlor_proto::text";
+    (0..source.tokens.len())
+        .filter(shows)
+        .map(|index| Violation::new(source.place(source.tokens[index].line), "debug", message))
+        .collect()
+}
+
+/// Whether a text is a format with `{:?}`, `{name:?}`, `{:#?}` or `{:02x?}`.
+fn has_debug(text: &str) -> bool {
+    let holes = text.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    holes.into_iter().any(|(hole, _)| hole.split_once(':').is_some_and(|(_, how)| how.ends_with('?')))
+}
+
+/// The macro or attribute in whose parentheses a token stands.
+fn called(source: &Source, index: usize) -> &str {
+    let mut depth = 0;
+    for at in (1..index).rev().filter(|&at| source.tokens[at].kind == Kind::Mark) {
+        match source.text(at) {
+            ")" => depth += 1,
+            "(" if depth > 0 => depth -= 1,
+            "(" => return source.text(at - if source.text(at - 1) == "!" { 2 } else { 1 }),
+            _ => {}
+        }
+    }
+    ""
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +180,30 @@ mod tests {
         assert_eq!(rules_in("crates/x/tests/it.rs", "fn f() { tokio::time::sleep(d); }"), ["sleep"]);
         assert_eq!(rules_in("crates/x/tests/it.rs", "use tokio::time::{sleep};"), ["sleep"]);
         assert_eq!(rules_in("tests/sim/src/lib.rs", "fn f() { std::thread::sleep(d); }"), ["sleep"]);
+    }
+
+    #[test]
+    fn a_text_with_debug_in_the_core_of_pages_is_flagged() {
+        let core = "crates/sync/src/lib.rs";
+        let texts = [
+            "fn f() { format!(\"{:?}\", a) }",
+            "fn f() { assert!(a); g(h(1), write!(f, \"{a} {b:#?}\")) }",
+            "#[error(\"the name {0:?} is long\")] struct A;",
+            "fn f() { format_args!(\"{a:02x?}\") }",
+        ];
+        for text in texts {
+            assert_eq!(rules_in(core, text), ["debug"], "in: {text}");
+            assert_eq!(rules(text), Vec::<&str>::new(), "in: {text}");
+        }
+        let fine = [
+            "fn f() { assert!(a == b, \"{a:?}\"); panic!(\"{}{b:?}\", g(c)); }",
+            "#[test] fn f() { format!(\"{a:?}\") }",
+            "fn f() { format!(\"{a}: {b:>8} why?\") }",
+            "// {:?}",
+        ];
+        for text in fine {
+            assert_eq!(rules_in(core, text), Vec::<&str>::new(), "in: {text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! When a lost connection is tried again, and for how long.
 
 use parlor_proto::random::SplitMix64;
+use parlor_proto::text::Millis;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -71,8 +72,8 @@ impl ReconnectPolicy {
     /// A message that names the field and its bounds.
     pub fn check(&self) -> Result<(), String> {
         let time = |name: &str, value: Duration, bounds: RangeInclusive<Duration>| {
-            let (min, max) = (bounds.start(), bounds.end());
-            let text = || format!("reconnect: {name} is {value:?}; it may be {min:?} to {max:?}");
+            let [shown, min, max] = [value, *bounds.start(), *bounds.end()].map(Millis);
+            let text = || format!("reconnect: {name} is {shown}; it may be {min} to {max}");
             if bounds.contains(&value) { Ok(()) } else { Err(text()) }
         };
         let part = |name: &str, value: f64, bounds: RangeInclusive<f64>| {

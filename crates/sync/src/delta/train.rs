@@ -196,5 +196,6 @@ fn symbol_prior(events: &[(u32, u8)]) -> String {
     } else {
         SYMBOL_COUNTS.into_iter().min_by(|&a, &b| price(a).total_cmp(&price(b))).unwrap_or(0)
     };
-    format!("Symbols::new({weights:?}, {n})")
+    let weights = weights.map(|weight| weight.to_string()).join(", ");
+    format!("Symbols::new([{weights}], {n})")
 }

@@ -5,6 +5,7 @@ use crate::limits::{
 };
 use core::time::Duration;
 use parlor_proto::Instant;
+use parlor_proto::text::Millis;
 use std::collections::VecDeque;
 
 /// Percentage of updates that arrive within the jitter.
@@ -84,8 +85,9 @@ impl RenderDelay {
     pub fn check(&self) -> Result<(), String> {
         let RenderDelay { shortest, longest } = *self;
         if shortest > longest || longest > BUFFER_DELAY_MAX {
+            let [shortest, longest, most] = [shortest, longest, BUFFER_DELAY_MAX].map(Millis);
             return Err(format!(
-                "the render delay is {shortest:?} to {longest:?}; it may be zero to {BUFFER_DELAY_MAX:?}, the shortest first"
+                "the render delay is {shortest} to {longest}; it may be zero to {most}, the shortest first"
             ));
         }
         Ok(())

@@ -3,6 +3,7 @@
 use crate::limits::{HINT_PATH_BYTES_MAX, HINTS_MAX};
 use bytes::Bytes;
 use core::f64::consts::TAU;
+use parlor_proto::text::Quoted;
 use parlor_proto::wire::cursor::{ReadError, Reader, Write, varint_width};
 use std::sync::Arc;
 use thiserror::Error;
@@ -47,13 +48,13 @@ pub struct Hints(Option<Arc<[Hint]>>);
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum HintError {
     /// A path is too long.
-    #[error("the path {path:?} is longer than {HINT_PATH_BYTES_MAX} bytes")]
+    #[error("the path {} is longer than {HINT_PATH_BYTES_MAX} bytes", Quoted(.path))]
     PathTooLong {
         /// The path.
         path: String,
     },
     /// A period is not a finite number above 0.
-    #[error("the period {period} of {path:?} is not a finite number above 0")]
+    #[error("the period {period} of {} is not a finite number above 0", Quoted(.path))]
     Period {
         /// The path.
         path: String,

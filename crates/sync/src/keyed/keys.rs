@@ -9,6 +9,7 @@ use crate::value::{Value, ValueError};
 use crate::world::{World, WorldError};
 use bytes::Bytes;
 use parlor_proto::limits::{STATE_BYTES_MAX, STATE_KEY_BYTES_MAX, STATE_KEYS_MAX, STATE_VALUE_BYTES_MAX};
+use parlor_proto::text::Quoted;
 use parlor_proto::wire::cursor::varint_width;
 use parlor_proto::{EntityId, MemberId};
 use parlor_proto::{OrderedMap, OrderedSet};
@@ -50,7 +51,7 @@ pub struct Item<'a> {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum StateError {
     /// A key or prefix is empty or too long.
-    #[error("the key {key:?} has {} bytes: 1 to {STATE_KEY_BYTES_MAX} are allowed", .key.len())]
+    #[error("the key {} has {} bytes: 1 to {STATE_KEY_BYTES_MAX} are allowed", Quoted(.key), .key.len())]
     KeyLength {
         /// The key.
         key: String,

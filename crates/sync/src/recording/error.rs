@@ -5,6 +5,7 @@ use crate::limits::RECORD_BYTES_MAX;
 use crate::schema::SchemaError;
 use crate::world::StreamError;
 use parlor_proto::limits::VERSION_MAX;
+use parlor_proto::text::Quoted;
 use parlor_proto::wire::cursor::ReadError;
 use thiserror::Error;
 
@@ -12,7 +13,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RecordingError {
     /// The file is not a recording.
-    #[error("this is no recording: it does not begin with {:?}", core::str::from_utf8(MAGIC).unwrap_or_default())]
+    #[error("this is no recording: it does not begin with {}", Quoted(core::str::from_utf8(MAGIC).unwrap_or_default()))]
     NotARecording,
     /// The recording has another format version.
     #[error(

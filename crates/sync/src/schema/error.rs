@@ -3,6 +3,7 @@
 use crate::limits::{COMPONENTS_MAX, FIELDS_MAX, LANES_MAX};
 use crate::value::ValueError;
 use parlor_proto::limits::{LABEL_BYTES_MAX, SCHEMA_BYTES_MAX};
+use parlor_proto::text::Quoted;
 use parlor_proto::wire::cursor::ReadError;
 use thiserror::Error;
 
@@ -10,13 +11,13 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SchemaError {
     /// Two components have the same name.
-    #[error("the component {component:?} is registered twice: register it once, or name it otherwise")]
+    #[error("the component {} is registered twice: register it once, or name it otherwise", Quoted(.component))]
     DuplicateComponent {
         /// Their name.
         component: String,
     },
     /// Two fields of a component have the same name.
-    #[error("the component {component:?} has two fields {field:?}")]
+    #[error("the component {} has two fields {}", Quoted(.component), Quoted(.field))]
     DuplicateField {
         /// The component.
         component: String,
@@ -24,7 +25,7 @@ pub enum SchemaError {
         field: String,
     },
     /// A component or field has a name that is empty or too long.
-    #[error("the name {name:?} is not 1 to {LABEL_BYTES_MAX} bytes long")]
+    #[error("the name {} is not 1 to {LABEL_BYTES_MAX} bytes long", Quoted(.name))]
     Name {
         /// The name.
         name: String,
@@ -33,14 +34,14 @@ pub enum SchemaError {
     #[error("a schema has at most {COMPONENTS_MAX} components of a game")]
     TooManyComponents,
     /// A component has too many fields.
-    #[error("the component {component:?} has more than {FIELDS_MAX} fields: make two components of it")]
+    #[error("the component {} has more than {FIELDS_MAX} fields: make two components of it", Quoted(.component))]
     TooManyFields {
         /// The component.
         component: String,
     },
     /// A component has too many lanes.
     #[error(
-        "the component {component:?} has {lanes} lanes, {LANES_MAX} are allowed: make two components of it"
+        "the component {} has {lanes} lanes, {LANES_MAX} are allowed: make two components of it", Quoted(.component)
     )]
     TooManyLanes {
         /// The component.
@@ -49,13 +50,13 @@ pub enum SchemaError {
         lanes: usize,
     },
     /// A component has no fields.
-    #[error("the component {component:?} has no fields")]
+    #[error("the component {} has no fields", Quoted(.component))]
     NoFields {
         /// The component.
         component: String,
     },
     /// A component has priority 0: it would never be sent.
-    #[error("the component {component:?} has the priority 0, 256 is normal")]
+    #[error("the component {} has the priority 0, 256 is normal", Quoted(.component))]
     Priority {
         /// The component.
         component: String,
@@ -82,7 +83,7 @@ pub enum SchemaError {
     },
     /// The field for interest has no position.
     #[error(
-        "interest needs a vector, a transform or a body, and {component:?} has none as its field {field}"
+        "interest needs a vector, a transform or a body, and {} has none as its field {field}", Quoted(.component)
     )]
     InterestField {
         /// The component, by name or number.

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use parlor_proto::limits;
+use parlor_proto::text::Quoted;
 use parlor_proto::wire::cursor::ReadError;
 use thiserror::Error;
 
@@ -42,7 +43,7 @@ pub enum ValueErrorKind {
     #[error("the keys of a map must be text, whole numbers or names of an enum")]
     KeyNotText,
     /// A map has the same key twice.
-    #[error("the key {key:?} occurs twice")]
+    #[error("the key {} occurs twice", Quoted(.key))]
     DuplicateKey {
         /// The key, as text.
         key: String,

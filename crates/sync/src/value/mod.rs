@@ -36,6 +36,7 @@ pub use wire::WRAPPED_DEPTH;
 
 use bytes::Bytes;
 use core::fmt;
+use parlor_proto::text::Quoted;
 
 /// A self-describing value.
 ///
@@ -94,8 +95,8 @@ impl fmt::Display for Value {
             Value::Null => f.write_str("null"),
             Value::Bool(value) => write!(f, "{value}"),
             Value::Int(value) => write!(f, "{value}"),
-            Value::Float(value) => write!(f, "{value:?}"),
-            Value::Text(text) => write_text(f, text),
+            Value::Float(value) => write_float(f, *value),
+            Value::Text(text) => write!(f, "{}", Quoted(text)),
             Value::Bytes(bytes) => {
                 f.write_str("h'")?;
                 bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
@@ -113,7 +114,7 @@ impl fmt::Display for Value {
                 f.write_str("{")?;
                 for (index, (name, value)) in map.iter().enumerate() {
                     f.write_str(if index > 0 { "," } else { "" })?;
-                    write_text(f, name)?;
+                    write!(f, "{}", Quoted(name))?;
                     write!(f, ":{value}")?;
                 }
                 f.write_str("}")
@@ -122,17 +123,16 @@ impl fmt::Display for Value {
     }
 }
 
-fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    f.write_str("\"")?;
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => write!(f, "\\{letter}")?,
-            '\n' => f.write_str("\\n")?,
-            control if control.is_control() => write!(f, "\\u{:04x}", u32::from(control))?,
-            letter => write!(f, "{letter}")?,
-        }
+/// A number that is read back as a float of the same value.
+fn write_float(f: &mut fmt::Formatter<'_>, value: f64) -> fmt::Result {
+    let size = value.abs();
+    if value.is_finite() && value != 0.0 && !(1e-4..1e16).contains(&size) {
+        write!(f, "{value:e}")
+    } else if value.fract() == 0.0 {
+        write!(f, "{value:.1}")
+    } else {
+        write!(f, "{value}")
     }
-    f.write_str("\"")
 }
 
 macro_rules! from {
@@ -181,6 +181,15 @@ impl TryFrom<u64> for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn a_float_prints_as_one(bits: u64, whole in -2_000_000_000_000_000_000_i64..=2_000_000_000_000_000_000) {
+            for float in [f64::from_bits(bits), whole as f64, whole as f64 / 1e12, 0.0, -0.0, 1e16, 1e-4] {
+                proptest::prop_assert_eq!(Value::Float(float).to_string(), format!("{float:?}"));
+            }
+        }
+    }
 
     #[test]
     fn a_value_prints_like_json() {

@@ -5,6 +5,7 @@ use super::wire::deeper;
 use super::{Map, Value};
 use bytes::Bytes;
 use core::fmt;
+use parlor_proto::text::Quoted;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -116,7 +117,7 @@ impl<'de> Visitor<'de> for AtDepth {
             pairs.push((name, access.next_value_seed(inner)?));
         }
         let map = Map::from_pairs(pairs)
-            .map_err(|name| A::Error::custom(format_args!("the key {name:?} occurs twice")))?;
+            .map_err(|name| A::Error::custom(format_args!("the key {} occurs twice", Quoted(&name))))?;
         Ok(Value::Map(map))
     }
 }

@@ -7,6 +7,7 @@ use crate::limits::{
 };
 use crate::schema::{ComponentId, RowError};
 use parlor_proto::Tick;
+use parlor_proto::text::Quoted;
 use parlor_proto::wire::cursor::ReadError;
 use thiserror::Error;
 
@@ -20,7 +21,7 @@ pub enum WorldError {
         entity: EntityId,
     },
     /// The schema has no component with this name.
-    #[error("the schema of this room has no component {name:?}: register it before the room opens")]
+    #[error("the schema of this room has no component {}: register it before the room opens", Quoted(.name))]
     NotRegistered {
         /// The name.
         name: &'static str,

@@ -1,5 +1,7 @@
 // Opening a room: where it is, its core, its transport, and the wait until it is open.
 
+// First: the script of the worker has the code of the links again, and gzip sees that only within 32 KiB.
+import { startTransport } from "../worker/source.js";
 import { Driver, type TokenSource } from "../driver/driver.js";
 import { ParlorError } from "../error.js";
 import { abortReason } from "../thrown.js";
@@ -13,7 +15,6 @@ import { type Invite, parseInvite } from "../server/invite.js";
 import type { Data } from "../value/data.js";
 import { Core } from "../wasm/core.js";
 import { compiledModule } from "../wasm/module.js";
-import { startTransport } from "../worker/source.js";
 import { type Action, isPredicted } from "../world/action.js";
 import { type Component, type Interest, type OwnDefinition, ownOf, schemaOf } from "../world/component.js";
 import { type AnyOptions, checkNames, coreOptions, type Intent, optionNames, silenceMs } from "./options.js";
@@ -181,7 +182,7 @@ async function open(
  */
 async function parts(seatOf: () => Promise<Seat>, options: OpenOptions, early: DialRequest | undefined) {
   const { network } = options;
-  const started = startTransport(workerOf(options), toolsOf(options));
+  const started = startTransport(workerOf(options), toolsOf(options), early);
   const starting = started.then((make) => new EarlyTransport(network === undefined ? make : network.wrap(make), early));
   const making = [seatOf(), starting] as const;
   const core = await Core.create().catch(async (thrown: unknown) => {

@@ -53,13 +53,20 @@ export function compileError(thrown: unknown): ParlorError {
 
 /** Unpacks base64 of a gzip file, as the full entry carries the module. */
 export async function unpackModule(base64: string): Promise<WebAssembly.Module> {
-  const text = atob(base64);
-  const packed = new Uint8Array(text.length);
-  for (let at = 0; at < text.length; at++) packed[at] = text.charCodeAt(at);
-  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const unpacked = new Blob([fromBase64(base64)]).stream().pipeThrough(new DecompressionStream("gzip"));
   const response = new Response(unpacked, { headers: { "content-type": "application/wasm" } });
   // It compiles what is unpacked while the rest is.
   return "compileStreaming" in WebAssembly ? WebAssembly.compileStreaming(response) : compileWhole(response);
+}
+
+function fromBase64(base64: string): Uint8Array<ArrayBuffer> {
+  // A loop over half a million letters, before anything has made it fast, is ten milliseconds of the page's thread.
+  const { fromBase64 } = Uint8Array as { fromBase64?(text: string): Uint8Array<ArrayBuffer> };
+  if (fromBase64 !== undefined) return fromBase64.call(Uint8Array, base64);
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
 }
 
 /** Compiles what `init` of the slim entry was given. */

@@ -20,10 +20,14 @@ export interface WorkerLike {
 /** How long a worker may take to start before the links are made on the calling thread. */
 export const WORKER_PATIENCE_MS = 1_500;
 
-/** Starts the worker: resolves once it runs, and rejects if the page may not have it. */
-export function startWorker(make: () => WorkerLike): Promise<WorkerLike> {
+/**
+ * Starts the worker: resolves once it runs, and rejects if the page may not have it. `early` is what it dials as soon as it
+ * runs, without waiting for the page's thread, which is busy with the WebAssembly then.
+ */
+export function startWorker(make: () => WorkerLike, early?: DialRequest): Promise<WorkerLike> {
   return new Promise((resolve, reject) => {
     const worker = make();
+    if (early !== undefined) worker.postMessage({ type: "dial", request: early } satisfies ToWorker);
     const timer = setTimeout(() => failed(new Error("the transport worker did not start")), WORKER_PATIENCE_MS);
     const failed = (why: unknown) => {
       clearTimeout(timer);
@@ -48,9 +52,11 @@ const END_PATIENCE_MS = 1_000;
 
 /** A transport in a worker. */
 export class WorkerTransport implements Transport {
+  /** `dials`: what the worker was started with. */
   constructor(
     private readonly worker: WorkerLike,
     events: TransportEvents,
+    private dials?: DialRequest,
   ) {
     worker.onmessage = ({ data }) => tell(data as ToPage, events);
     worker.onerror = (event) => {
@@ -60,7 +66,9 @@ export class WorkerTransport implements Transport {
   }
 
   dial(request: DialRequest): void {
-    this.#post({ type: "dial", request });
+    const isDialled = request === this.dials;
+    this.dials = undefined;
+    if (!isDialled) this.#post({ type: "dial", request });
   }
 
   send(packets: Arrived[]): void {

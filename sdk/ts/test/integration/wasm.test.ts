@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ParlorError } from "../../src/error.js";
+import type { Data } from "../../src/value/data.js";
 import { decode } from "../../src/value/decode.js";
 import { encode } from "../../src/value/encode.js";
 import { Core } from "../../src/wasm/core.js";
@@ -55,6 +56,24 @@ describe("the module", () => {
     const called = [...source.matchAll(/^ {2}(\w+)\(.*\): Num;$/gm)].map(([, name]) => name!);
     expect(called.length).toBeGreaterThan(50);
     expect(called.filter((name) => !names.includes(name))).toEqual([]);
+  });
+
+  it("says in full what it refuses", async () => {
+    const component = (name: string, field: string) => ({ name, fields: [{ name: field, kind: "bool" }] });
+    const twice = component("walker \"a\"", "on");
+    const refused: [string, Record<string, Data>][] = [
+      ['the component "walker \\"a\\"" is registered twice', { schema: { components: [twice, twice] } }],
+      [`the name "${"x".repeat(65)}" is not 1 to`, { schema: { components: [component("walker", "x".repeat(65))] } }],
+      ['the component "none" has no fields', { schema: { components: [{ name: "none", fields: [] }] } }],
+      ["presence is 1 ms; it may be 1000 ms to 8000 ms", { presenceMs: 1 }],
+      ["the control character U+0007", { name: "bell\u0007" }],
+      ['this has "?"', { intent: "join", code: "WHAT?" }],
+    ];
+    for (const [text, options] of refused) {
+      const core = await Core.create();
+      const length = core.putValues({ app: "game", intent: "host", ...options });
+      expect(() => core.call((it) => it.open(length))).toThrow(text);
+    }
   });
 
   it("comes from bytes, a response or a module", async () => {

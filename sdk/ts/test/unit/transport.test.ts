@@ -178,6 +178,21 @@ describe("the transport worker", () => {
     ).rejects.toThrow("SecurityError");
   });
 
+  it("dials at its start what it is given, and does not again when it is asked for that", async () => {
+    const worker = new FakeWorker();
+    const starting = startWorker(() => worker, request);
+    expect(worker.got, "the worker has it before it says anything").toEqual([{ type: "dial", request }]);
+    worker.say({ type: "ready" });
+    const transport = new WorkerTransport(await starting, events().all, request);
+    transport.dial(request);
+    expect(worker.got).toHaveLength(1);
+    transport.dial(request);
+    expect(worker.got, "another attempt at the same place").toHaveLength(2);
+    const other = new FakeWorker();
+    new WorkerTransport(other, events().all, request).dial({ ...request, via: "websocket" });
+    expect(other.got, "not what it was started with").toHaveLength(1);
+  });
+
   it("is the same to a page as a transport in place", () => {
     const worker = new FakeWorker();
     const { told, all } = events();

@@ -284,7 +284,7 @@ fn check_text(field: &str, text: &str, min: usize, max: usize) -> Result<(), Str
         return Err(format!("{field} has {} bytes; it may have {min} to {max}", text.len()));
     }
     match text.chars().find(|c| c.is_control()) {
-        Some(odd) => Err(format!("{field} has the control character {odd:?}")),
+        Some(odd) => Err(format!("{field} has the control character U+{:04X}", u32::from(odd))),
         None => Ok(()),
     }
 }

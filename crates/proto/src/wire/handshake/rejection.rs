@@ -4,6 +4,7 @@ use super::{ResumeRefusal, RoomKind};
 use crate::error::clip;
 use crate::ids::ChannelId;
 use crate::limits;
+use crate::text::Quoted;
 use crate::wire::cursor::{ReadError, Reader, Write};
 use core::fmt;
 use core::time::Duration;
@@ -134,7 +135,7 @@ impl fmt::Display for Refusal {
                 limits::VERSION_MIN,
                 limits::VERSION_MAX
             ),
-            Refusal::App { expected } => write!(f, "that room is for another game, {expected:?}"),
+            Refusal::App { expected } => write!(f, "that room is for another game, {}", Quoted(expected)),
             Refusal::NoSuchRoom => f.write_str(
                 "no room with this code, or its secret is another: check the code, and that host and guest use the \
                  same server",
