@@ -113,6 +113,11 @@ impl SeasonClock {
         SeasonClock { newest, ends_ms: None }
     }
 
+    /// The newest season that it knows.
+    pub fn newest(&self) -> Season {
+        self.newest
+    }
+
     /// The season at a time, and when it ends.
     pub fn season(&mut self, schedule: Option<&Schedule>, now_ms: u64) -> (Season, Option<u64>) {
         let Some(schedule) = schedule else { return (self.newest, None) };

@@ -33,6 +33,8 @@ pub struct StoredBoard {
     pub version: u64,
     /// Its definition.
     pub document: Vec<u8>,
+    /// The newest season that has or had entries.
+    pub newest: Season,
 }
 
 /// A season with entries.
@@ -107,8 +109,9 @@ impl Store {
         let realm = realm.clone();
         self.read(move |sql| {
             let rows = sql.rows(
-                "SELECT number, name, version, document FROM boards WHERE realm = $1 AND name IS NOT NULL
-                 ORDER BY name LIMIT $2",
+                "SELECT number, name, version, document,
+                 CAST(COALESCE((SELECT MAX(season) FROM board_seasons s WHERE s.board = number), 0) AS BIGINT)
+                 FROM boards WHERE realm = $1 AND name IS NOT NULL ORDER BY name LIMIT $2",
                 params![&realm, BOARDS_MAX],
             )?;
             rows.into_iter().map(|mut row| read_board(&mut row)).collect()
@@ -139,12 +142,14 @@ fn read_board(row: &mut TableRow) -> Done<StoredBoard> {
     let name = row.text(1)?;
     let name = BoardName::new(&name).map_err(|error| StoreError::Damaged(error.to_string()))?;
     let (number, version) = (BoardNumber(row.number(0)?), row.number(2)?);
-    Ok(StoredBoard { number, name, version, document: row.bytes(3)? })
+    Ok(StoredBoard { number, name, version, document: row.bytes(3)?, newest: Season(row.number(4)?) })
 }
 
 fn board(sql: &mut dyn Sql, realm: &Realm, name: &BoardName) -> Done<Option<StoredBoard>> {
     let mut rows = sql.rows(
-        "SELECT number, name, version, document FROM boards WHERE realm = $1 AND name = $2",
+        "SELECT number, name, version, document,
+         CAST(COALESCE((SELECT MAX(season) FROM board_seasons s WHERE s.board = number), 0) AS BIGINT)
+         FROM boards WHERE realm = $1 AND name = $2",
         params![realm, name.as_str()],
     )?;
     rows.first_mut().map(read_board).transpose()

@@ -44,6 +44,8 @@ pub enum ScoreRefusal {
     Rules(Refused),
     /// The season has all the players that it may have.
     Seats(u64),
+    /// There is no such account, so nothing would delete its entry.
+    Account,
 }
 
 /// The result of a write of scores: a verdict for each, or the first that was refused; then none is stored.
@@ -108,14 +110,14 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Invalid`] for more than [`SCORES_MAX`], or too much beside a score.
-    pub async fn submit_scores(&self, scores: Vec<NewScore>) -> Result<Scored, StoreError> {
+    pub async fn submit_scores(&self, realm: &Realm, scores: Vec<NewScore>) -> Result<Scored, StoreError> {
         check_size("the scores of one write", scores.len(), SCORES_MAX)?;
         let extra = |score: &NewScore| score.submission.extra.as_ref().map_or(0, Vec::len);
         for score in &scores {
             check_size("what is said with a score", extra(score), EXTRA_BYTES_MAX)?;
         }
-        let bytes = scores.iter().map(extra).sum();
-        self.write_told(Growth::Adds, bytes, move |sql| submit(sql, &scores)).await
+        let (realm, bytes) = (realm.clone(), scores.iter().map(extra).sum());
+        self.write_told(Growth::Adds, bytes, move |sql| submit(sql, &realm, &scores)).await
     }
 
     /// Deletes the entry of an account.
@@ -276,7 +278,7 @@ struct Judged<'a> {
 }
 
 /// Judges all before the first change: a refusal must not affect the other writes of the group.
-fn submit(sql: &mut dyn Sql, scores: &[NewScore]) -> Done<(Scored, Vec<EntryChange>)> {
+fn submit(sql: &mut dyn Sql, realm: &Realm, scores: &[NewScore]) -> Done<(Scored, Vec<EntryChange>)> {
     let mut judged: BTreeMap<(BoardNumber, Season, &AccountId), Judged<'_>> = BTreeMap::new();
     let mut verdicts = Vec::with_capacity(scores.len());
     let mut seats: BTreeMap<(BoardNumber, Season), u64> = BTreeMap::new();
@@ -289,6 +291,9 @@ fn submit(sql: &mut dyn Sql, scores: &[NewScore]) -> Done<(Scored, Vec<EntryChan
         };
         let is_new = judged.get(&key).map_or(stored.is_none(), |judged| judged.is_new);
         let before = judged.get(&key).map(|judged| &judged.entry).or(stored.as_ref());
+        if before.is_none() && accounts::account(sql, realm, &score.account)?.is_none() {
+            return Ok((Err((at, ScoreRefusal::Account)), Vec::new()));
+        }
         if let (Some(max), None) = (score.rules.seats, before) {
             let taken = match seats.get(&(board, season)) {
                 Some(taken) => *taken,
