@@ -45,6 +45,7 @@ impl fmt::Display for BoardName {
 /// Which scores are better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "BoardOrder")]
 pub enum Order {
     /// Greater ones.
     #[default]
@@ -56,6 +57,7 @@ pub enum Order {
 /// What a submission does to an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "BoardKeep")]
 pub enum Keep {
     /// It replaces a worse one.
     #[default]
@@ -69,6 +71,7 @@ pub enum Keep {
 /// Who may submit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "BoardWriters")]
 pub enum Writers {
     /// Each player for itself. A changed game can submit any score that the board allows.
     Players,
@@ -80,6 +83,7 @@ pub enum Writers {
 /// What an operator defines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "BoardDefinition")]
 pub struct Board {
     /// A title to show.
     #[schemars(length(max = TITLE_BYTES_MAX))]

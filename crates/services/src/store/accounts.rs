@@ -1,11 +1,11 @@
 //! Accounts and their credentials.
 
+use super::Store;
 use super::entries::{self, EntryChange};
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::limits::Growth;
 use super::sql::{Done, Sql, TableRow, params, unknown_word};
-use super::Store;
 use super::types::{
     Account, AccountKind, CREDENTIALS_MAX, Credential, CredentialKind, CredentialOwner, Role, check_text,
 };

@@ -409,4 +409,3 @@ pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Do
     }
     Ok(changes)
 }
-

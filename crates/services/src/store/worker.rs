@@ -446,11 +446,9 @@ mod tests {
         let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let mut answers = Vec::new();
         let mut group: Vec<Box<dyn Job>> = Vec::new();
-        for (name, refused) in [
-            ("ada", None),
-            ("bob", Some(StoreError::Missing { what: "friend" })),
-            ("cyd", None),
-        ] {
+        for (name, refused) in
+            [("ada", None), ("bob", Some(StoreError::Missing { what: "friend" })), ("cyd", None)]
+        {
             let (job, answer) = PendingJob::new(WEIGHT, put(name, refused));
             let told = std::sync::Arc::clone(&told);
             group.push(Box::new(job.then(Some(Box::new(move |_: &u64, is_sure| {

@@ -71,7 +71,8 @@ async fn loaded(store: &Store, board: BoardNumber, season: Season) -> Vec<(Strin
 async fn t3_a_board_is_defined_changed_and_deleted() {
     on_each(async |store, realm| {
         let other = Realm::new("tanks", "another").unwrap();
-        let put = async |realm, version| store.put_board(realm, &name("laps"), b"{}".to_vec(), version, 1).await;
+        let put =
+            async |realm, version| store.put_board(realm, &name("laps"), b"{}".to_vec(), version, 1).await;
         let first = put(&realm, Some(0)).await.unwrap();
         assert_eq!((first.version, first.name.as_str()), (1, "laps"));
         assert_eq!(put(&realm, Some(0)).await, Err(StoreError::Stale { current: 1 }));
@@ -182,18 +183,24 @@ async fn t3_scores_of_one_write_are_stored_all_or_none() {
         let of = |account: &str, points| new_score(number, &rules, account, points);
         let refused = store.submit_scores(&realm, vec![of("ada", 1), of("bob", 11)]).await.unwrap();
         assert_eq!(refused, Err((1, ScoreRefusal::Rules(Refused::Score { min: -((1 << 53) - 1), max: 10 }))));
-        let refused = store.submit_scores(&realm, vec![of("ada", 1), of("bob", 1), of("cyd", 1)]).await.unwrap();
+        let refused =
+            store.submit_scores(&realm, vec![of("ada", 1), of("bob", 1), of("cyd", 1)]).await.unwrap();
         assert_eq!(refused, Err((2, ScoreRefusal::Seats(2))));
         assert!(loaded(&store, number, Season(0)).await.is_empty() && *told.count.lock().unwrap() == 0);
         // Two of one account in one write count one after the other.
-        let verdicts = store.submit_scores(&realm, vec![of("ada", 1), of("bob", 2), of("ada", 3)]).await.unwrap();
+        let verdicts =
+            store.submit_scores(&realm, vec![of("ada", 1), of("bob", 2), of("ada", 3)]).await.unwrap();
         assert_eq!(verdicts.unwrap()[2].entry.key.score, 4);
-        let scores: Vec<_> = loaded(&store, number, Season(0)).await.into_iter().map(|(_, key)| key.score).collect();
+        let scores: Vec<_> =
+            loaded(&store, number, Season(0)).await.into_iter().map(|(_, key)| key.score).collect();
         assert_eq!((scores, *told.count.lock().unwrap()), (vec![4, 2], 2));
         let nobody = store.submit_scores(&realm, vec![of("nobody", 1)]).await.unwrap();
         assert_eq!(nobody, Err((0, ScoreRefusal::Account)));
         // A seat that is given back is free.
-        assert_eq!(store.submit_scores(&realm, vec![of("cyd", 1)]).await.unwrap(), Err((0, ScoreRefusal::Seats(2))));
+        assert_eq!(
+            store.submit_scores(&realm, vec![of("cyd", 1)]).await.unwrap(),
+            Err((0, ScoreRefusal::Seats(2)))
+        );
         store.remove_entry(number, Season(0), &account_id("bob")).await.unwrap();
         let again = store.remove_entry(number, Season(0), &account_id("bob")).await;
         assert_eq!(again, Err(StoreError::Missing { what: "entry" }));
@@ -230,7 +237,10 @@ async fn t3_entries_of_a_deleted_account_are_gone_and_the_order_is_told() {
         assert_eq!((own.items.len(), own.items[0].board.as_str()), (1, "one"));
         assert_eq!(own.next, Some(format!("{}-0", numbers[0].0)));
         let rest = store.entries_of(&realm, &ada, Some((numbers[0], Season(0))), 1).await.unwrap();
-        assert_eq!((rest.items[0].board.as_str(), rest.items[0].entry.key.score, rest.next), ("two", 1, None));
+        assert_eq!(
+            (rest.items[0].board.as_str(), rest.items[0].entry.key.score, rest.next),
+            ("two", 1, None)
+        );
 
         store.delete_account(&realm, &ada).await.unwrap();
         for (number, left) in numbers.iter().zip([1, 1, 2]) {

@@ -72,7 +72,15 @@ async fn writer_process() {
     }
     let board = store.put_board(&realm, &board_name(BOARD), b"{}".to_vec(), None, 1).await.expect("a board");
     let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| tokio::spawn(write_on(store.clone(), realm.clone(), board.number, format!("{run}-{writer}"), writer)))
+        .map(|writer| {
+            tokio::spawn(write_on(
+                store.clone(),
+                realm.clone(),
+                board.number,
+                format!("{run}-{writer}"),
+                writer,
+            ))
+        })
         .collect();
     for writer in writers {
         writer.await.expect("a writer that does not fail");
@@ -181,7 +189,8 @@ impl History {
         if counted != stored.len() as u64 {
             return Err(format!("{} entries are counted as {counted}", stored.len()));
         }
-        let stored: BTreeMap<String, i64> = stored.into_iter().map(|(player, key)| (player, key.score)).collect();
+        let stored: BTreeMap<String, i64> =
+            stored.into_iter().map(|(player, key)| (player, key.score)).collect();
         for (player, points) in &mut self.sums {
             let held = stored.get(player).copied().unwrap_or_default().unsigned_abs();
             if !(*points..=*points + 1).contains(&held) {
