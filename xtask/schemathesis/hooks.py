@@ -214,7 +214,55 @@ def kept(**more):
     return {"path_parameters": {"match": a_kept_match()}, **more}
 
 
+def subject():
+    """Whose scores are submitted: a player's own, or, for the game's service, anybody's."""
+    return {} if ROLE == "player" else {"account": Player().id}
+
+
+def a_board():
+    """One with entries of two players, one of whom the tests are for if they are for a player."""
+    name = f"board-{next(numbers)}"
+    ask("POST", "/admin/boards", TOKENS["server"], board=name, definition={"writers": "players"})
+    for player in (host(), Player()):
+        player.ask("POST", f"/boards/{name}/scores", score=7, sub=1, extra={"car": "red"})
+    return name
+
+
+def on_board(**more):
+    return {"path_parameters": {"board": a_board()}, **more}
+
+
+def on_board_with(player, **more):
+    """On a board with an entry of this player."""
+    name = a_board()
+    player.ask("POST", f"/boards/{name}/scores", score=9)
+    return {"path_parameters": {"board": name}, **more}
+
+
+def a_removed_entry():
+    player = host()
+    return on_board_with(player, **body(**({} if ROLE == "player" else {"account": player.id})))
+
+
+def around():
+    player = host()
+    return on_board_with(player, query={"count": 3, "account": player.id})
+
+
 INPUTS = {
+    "admin.define_board": lambda: body(
+        board=f"board-{next(numbers)}",
+        definition={"title": "Laps", "order": "least", "keep": "best", "min": 1, "max": 9, "reset": "0 4 * * 1"},
+    ),
+    "admin.delete_board": lambda: body(board=a_board()),
+    "board.list": lambda: a_board() and {"query": {"limit": 10}},
+    "board.submit": lambda: {**on_board(), **body(score=3, sub=1, id="one", extra={"car": "red"}, **subject())},
+    "board.submit_many": lambda: body(scores=[{"board": a_board(), "score": 3, "id": "one", **subject()}]),
+    "board.top": lambda: on_board(query={"from": 1, "count": 10}),
+    "board.around": around,
+    "board.of": lambda: {**on_board(), **body(accounts=[Player().id])},
+    "board.seasons": on_board,
+    "board.remove": a_removed_entry,
     "admission.ticket": lambda: body(create=True),
     "admin.live_rooms": lambda: a_room_in_memory() and {"query": {"limit": 10}},
     "admin.live_room": lambda: in_memory(),

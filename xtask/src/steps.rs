@@ -27,7 +27,7 @@ impl Chance {
 }
 
 /// The crates that users link. All others have `publish = false`.
-const PUBLISHED: [&str; 11] = [
+const PUBLISHED: [&str; 12] = [
     "parlor",
     "parlor-bevy",
     "parlor-client-core",
@@ -36,6 +36,7 @@ const PUBLISHED: [&str; 11] = [
     "parlor-proto",
     "parlor-server",
     "parlor-services",
+    "parlor-social",
     "parlor-sync",
     "parlor-transport",
     "parlor-turn",
@@ -248,7 +249,7 @@ fn plan_deny(_: &Path, _: Level) -> Result<Work, Missing> {
 fn plan_seeds(_: &Path, level: Level) -> Result<Work, Missing> {
     let chance = Chance::of(level);
     let tests = Invocation::cargo("test --tests --no-fail-fast --config profile.dev.opt-level=2")
-        .args("-p parlor-proto -p parlor-sync -p parlor-hub -p parlor-turn -p parlor-impair -p parlor-client-core -p parlor-sim");
+        .args("-p parlor-proto -p parlor-sync -p parlor-hub -p parlor-turn -p parlor-social -p parlor-impair -p parlor-client-core -p parlor-sim");
     let seeds = or_from_environment("PARLOR_SEEDS", chance.seeds);
     let cases = or_from_environment("PROPTEST_CASES", chance.proptest_cases);
     Ok(Work::one(tests.env("PARLOR_SEEDS", &seeds).env("PROPTEST_CASES", &cases)))

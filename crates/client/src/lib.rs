@@ -110,6 +110,9 @@ mod documents {
     struct Dedicated;
     #[doc = include_str!("../../../docs/matches.md")]
     struct Matches;
+    #[cfg(feature = "online")]
+    #[doc = include_str!("../../../docs/boards.md")]
+    struct Boards;
     #[doc = include_str!("../../../docs/world.md")]
     struct World;
     #[doc = include_str!("../../../docs/feel.md")]

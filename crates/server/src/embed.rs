@@ -72,6 +72,8 @@ pub struct MemoryHeld {
     pub unread_refused: u64,
     /// Bytes of cached rooms.
     pub room_bytes: usize,
+    /// Bytes of the ranks of boards.
+    pub board_bytes: usize,
 }
 
 /// The parts of a server that its services use.

@@ -22,7 +22,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 /// Only a hang lasts this long.
 const HANG: Duration = Duration::from_secs(60);
 const MEMORY: OnlineMemory =
-    OnlineMemory { unread_each: 6 << 20, unread_all: 64 << 20, turn_rooms: 64 << 20 };
+    OnlineMemory { unread_each: 6 << 20, unread_all: 64 << 20, turn_rooms: 64 << 20, boards: 64 << 20 };
 const CONNECTIONS: usize = 50;
 /// More than the system's own buffers take of a connection.
 const ASKED: usize = 40;

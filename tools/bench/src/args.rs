@@ -26,6 +26,10 @@ pub(crate) enum Bench {
     Join(JoinArgs),
     /// How many moves in turn rooms a server takes each second, every one stored before it is acknowledged
     Turns(TurnsArgs),
+    /// How many scores a server takes each second, every one stored before it is acknowledged and looked for after a kill
+    Boards(BoardsArgs),
+    /// How long ranks in memory take to load, to ask and to change, and what an entry takes of memory
+    Ranks(RanksArgs),
     /// Whether a room costs more where there are many, in instructions
     Rooms(RoomsArgs),
     /// What it takes to share a thousand walkers with 16 clients, beside other libraries: see bench/peers/README.md
@@ -167,6 +171,34 @@ pub(crate) struct TurnsArgs {
     pub one_core: bool,
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BoardsArgs {
+    /// Entries of the board before it begins
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    pub entries: u32,
+    /// How many ask at the same time, each one score after the other
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub connections: u32,
+    /// How long it is measured
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = seconds)]
+    pub seconds: f64,
+    /// Give the server one core, apart from the clients, instead of the whole machine
+    #[arg(long)]
+    pub one_core: bool,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RanksArgs {
+    /// Entries, one row each
+    #[arg(long, value_delimiter = ',', default_values_t = [100_000, 1_000_000, 10_000_000], value_parser = clap::value_parser!(u32).range(1..=30_000_000))]
+    pub entries: Vec<u32>,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@
 
 mod account;
 mod args;
+mod boards;
 mod capacity;
 mod crowd;
 mod cubes;
@@ -31,6 +32,7 @@ mod pace;
 mod pacer;
 mod peers;
 mod player;
+mod ranks;
 mod recording;
 mod relay;
 mod replicate;
@@ -74,6 +76,8 @@ fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Join(args) => on_one_thread(async |cores| join::run(cores, args).await),
         Bench::Capacity(args) => on_one_thread(async |cores| capacity::run(cores, args).await),
         Bench::Turns(args) => on_one_thread(async |cores| turns::run(cores, args).await),
+        Bench::Boards(args) => on_one_thread(async |cores| boards::run(cores, args).await),
+        Bench::Ranks(args) => ranks::run(args),
         Bench::Rooms(args) => rooms::run(args),
         Bench::Replicate(args) => replicate::run(args),
         Bench::ServeWalkers(args) => replicate::serve(args),

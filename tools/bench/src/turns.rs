@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 /// How often a block is made durable, to say how long the disk takes.
 const SYNCS: usize = 200;
 /// What the store says of itself to SQLite; a group of moves is one commit.
-const PRAGMAS: &str = "SQLite: journal_mode=WAL, synchronous=FULL, fullfsync=ON";
+pub(super) const PRAGMAS: &str = "SQLite: journal_mode=WAL, synchronous=FULL, fullfsync=ON";
 
 /// The one row.
 #[derive(Debug, Serialize)]
@@ -110,7 +110,7 @@ fn table(row: &Row) -> Table {
 }
 
 /// How long the disk of a folder takes to make a block durable.
-fn sync_us(folder: &Path) -> anyhow::Result<Vec<u32>> {
+pub(super) fn sync_us(folder: &Path) -> anyhow::Result<Vec<u32>> {
     let path = folder.join("sync");
     let mut file = File::create(&path).with_context(|| format!("{} cannot be written", path.display()))?;
     let mut took = Vec::new();
@@ -124,7 +124,7 @@ fn sync_us(folder: &Path) -> anyhow::Result<Vec<u32>> {
     Ok(took)
 }
 
-fn micros(span: Duration) -> u32 {
+pub(super) fn micros(span: Duration) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
 }
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod admin;
+pub(crate) mod board;
 mod matches;
 mod serve;
 
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Draughts(DraughtsArgs),
     /// Join or open a match: a room without a host whose members send each other lines
     Match(MatchArgs),
+    /// Show the boards of a game and their ranks, and submit scores
+    Board(board::BoardArgs),
     /// Manage rooms, accounts and backups of a server, as its operator
     Admin(admin::AdminArgs),
     /// Relay UDP to a server through a simulated bad network, for any program

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Admin(args) => commands::admin::run(&args),
         Command::Draughts(args) => commands::draughts::run(&args),
         Command::Match(args) => commands::matches::run(&args),
+        Command::Board(args) => commands::board::run(&args),
         Command::Impair(args) => commands::impair::run(&args),
     };
     match done {

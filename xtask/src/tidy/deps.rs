@@ -20,6 +20,7 @@ const HOUSE: &[Place] = &[
     Place { name: "parlor-sync", may: &["parlor-proto"], tests_may: &["parlor-impair"] },
     Place { name: "parlor-hub", may: &["parlor-proto", "parlor-sync"], tests_may: &["parlor-impair"] },
     Place { name: "parlor-turn", may: &["parlor-proto"], tests_may: &[] },
+    Place { name: "parlor-social", may: &[], tests_may: &[] },
     Place { name: "parlor-impair", may: &["parlor-proto"], tests_may: &[] },
     Place { name: "parlor-transport", may: &["parlor-proto", "parlor-impair"], tests_may: &[] },
     Place { name: "parlor-client-core", may: &["parlor-proto", "parlor-sync"], tests_may: &[] },
@@ -40,7 +41,14 @@ const HOUSE: &[Place] = &[
     },
     Place {
         name: "parlor-services",
-        may: &["parlor-proto", "parlor-hub", "parlor-turn", "parlor-transport", "parlor-server"],
+        may: &[
+            "parlor-proto",
+            "parlor-hub",
+            "parlor-turn",
+            "parlor-social",
+            "parlor-transport",
+            "parlor-server",
+        ],
         tests_may: &["parlor-faultdisk", "parlor-testing"],
     },
     Place { name: "parlor-bevy", may: &["parlor"], tests_may: &["parlor-server", "parlor-testing"] },
@@ -72,11 +80,12 @@ const HOUSE: &[Place] = &[
 ];
 
 /// Crates that users install: they may not contain the simulator or a demo.
-const INSTALLED: [&str; 11] = [
+const INSTALLED: [&str; 12] = [
     "parlor-proto",
     "parlor-sync",
     "parlor-hub",
     "parlor-turn",
+    "parlor-social",
     "parlor-impair",
     "parlor-transport",
     "parlor-client-core",
@@ -86,11 +95,12 @@ const INSTALLED: [&str; 11] = [
     "parlor-terminal",
 ];
 
-const EVERYTHING: [&str; 13] = [
+const EVERYTHING: [&str; 14] = [
     "parlor-proto",
     "parlor-sync",
     "parlor-hub",
     "parlor-turn",
+    "parlor-social",
     "parlor-impair",
     "parlor-transport",
     "parlor-client-core",
@@ -106,11 +116,21 @@ const EVERYTHING: [&str; 13] = [
 const ANY_TEST_MAY: [&str; 2] = ["parlor-transport", "parlor-sim"];
 
 /// The crates whose every dependency is pure.
-const PURE: [&str; 6] =
-    ["parlor-proto", "parlor-sync", "parlor-hub", "parlor-turn", "parlor-impair", "parlor-client-core"];
+const PURE: [&str; 7] = [
+    "parlor-proto",
+    "parlor-sync",
+    "parlor-hub",
+    "parlor-turn",
+    "parlor-social",
+    "parlor-impair",
+    "parlor-client-core",
+];
 /// External crates that pure code may use: they compute, without I/O.
-const PURE_ALLOWED: [&str; 10] = [
+const PURE_ALLOWED: [&str; 13] = [
     "bytes",
+    "chrono",
+    "croner",
+    "hashbrown",
     "schemars",
     "serde",
     "serde_json",

@@ -8,11 +8,12 @@ use super::source::{NamedPath, Origin, Source};
 const RULE: &str = "purity";
 
 /// Where pure code is: a directory, and the file that may stand in its place.
-const PURE: [(&str, &str); 7] = [
+const PURE: [(&str, &str); 8] = [
     ("crates/proto/src/", ""),
     ("crates/sync/src/", ""),
     ("crates/hub/src/", ""),
     ("crates/turn/src/", ""),
+    ("crates/social/src/", ""),
     ("crates/impair/src/", ""),
     ("crates/client-core/src/", ""),
     ("crates/transport/src/rate/", "crates/transport/src/rate.rs"),

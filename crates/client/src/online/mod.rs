@@ -36,12 +36,14 @@
 //! - [`SignIn`]: the player's identity, and the room to enter
 //! - [`TurnRoom`], [`Event`]: a turn room and its events
 //! - [`Account`]: the same player in realtime rooms, and its lists
+//! - [`Board`]: scores and ranks
 //! - [`Session`]: what a game saves so that its player keeps the account after a restart
 //! - [`RoomView`]: all readable data of a room
 //!
 //! `docs/turn-rooms.md` documents turn rooms, `docs/accounts.md` accounts, `docs/online.md` the protocol.
 
 mod account;
+mod boards;
 mod core;
 mod error;
 mod event;
@@ -55,6 +57,7 @@ mod view;
 mod who;
 
 pub use account::{Account, AccountError, Pending};
+pub use boards::{Board, BoardEntry, BoardInfo, BoardList, BoardPage, BoardSeason, Score, Submitted};
 pub use error::{OnlineError, RoomFailure};
 pub use event::Event;
 pub use lists::{Happened, KeptMatch, LiveMatch, LogEntry, MatchFilter, MatchLog, Part, RoomSummary};

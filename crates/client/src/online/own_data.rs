@@ -17,8 +17,8 @@ pub struct AccountInfo {
 /// A page of the data that is stored about an account.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ExportPart {
-    /// The kind of the entries: `account`, `sign_ins`, `rooms`, `inbox` or `matches`. Later servers may have
-    /// more.
+    /// The kind of the entries: `account`, `sign_ins`, `rooms`, `inbox`, `matches` or `boards`. Later
+    /// servers may have more.
     pub kind: String,
     /// The entries as the server has them. `docs/accounts.md` documents each kind.
     pub entries: Vec<Value>,

@@ -67,6 +67,7 @@ impl Scraper {
             ([("what", "room_state")], stats.state_bytes as u64),
             ([("what", "unread")], of_services.unread_bytes as u64),
             ([("what", "turn_rooms")], of_services.room_bytes as u64),
+            ([("what", "boards")], of_services.board_bytes as u64),
         ];
         to.gauges("parlor_held_bytes", "Memory that is held for peers, by what it is held for", held);
         let most = of_services.unread_bytes_most as u64;

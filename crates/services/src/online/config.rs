@@ -99,11 +99,14 @@ pub struct OnlineMemory {
     pub unread_all: usize,
     /// Bytes of cached turn rooms.
     pub turn_rooms: usize,
+    /// Bytes of the ranks of boards, about 80 an entry. Seasons unused for longest are dropped, and loaded
+    /// again at their next use. A season that alone needs more has no ranks.
+    pub boards: usize,
 }
 
 impl Default for OnlineMemory {
     /// Unread: an eighth of the machine's memory, 128 MiB to 1 GiB; for an address an eighth of that, 16 to
-    /// 32 MiB. Rooms: 256 MiB.
+    /// 32 MiB. Rooms: 256 MiB. Boards: a quarter of the machine's memory, 128 MiB to 1 GiB.
     fn default() -> Self {
         const MIB: usize = 1 << 20;
         let machine = memory_bytes().unwrap_or_default();
@@ -112,6 +115,7 @@ impl Default for OnlineMemory {
             unread_each: (unread_all / 8).clamp(16 * MIB, 32 * MIB),
             unread_all,
             turn_rooms: 256 * MIB,
+            boards: (machine / 4).clamp(128 * MIB, 1024 * MIB),
         }
     }
 }

@@ -44,6 +44,7 @@ impl embed::Services for Online {
             unread_bytes_most: unread.bytes_most(),
             unread_refused: unread.refused(),
             room_bytes: self.services.room_locks().bytes(),
+            board_bytes: self.services.boards().index().bytes(),
         }
     }
 

@@ -82,10 +82,19 @@ enum Kind {
     Accounts,
     Inboxes,
     Bans,
+    Boards,
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::OldRooms, Kind::Rooms, Kind::SignIns, Kind::Webhooks, Kind::Accounts, Kind::Inboxes, Kind::Bans];
+const KINDS: [Kind; 8] = [
+    Kind::OldRooms,
+    Kind::Rooms,
+    Kind::SignIns,
+    Kind::Webhooks,
+    Kind::Accounts,
+    Kind::Inboxes,
+    Kind::Bans,
+    Kind::Boards,
+];
 
 /// Rows deleted since the start, by kind.
 #[derive(Debug, Default)]
@@ -96,11 +105,12 @@ pub(crate) struct SweptRows {
     accounts: AtomicU64,
     inboxes: AtomicU64,
     bans: AtomicU64,
+    board_entries: AtomicU64,
 }
 
 impl SweptRows {
     /// Each kind and its number of rows.
-    pub(crate) fn counts(&self) -> [(&'static str, u64); 6] {
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 7] {
         [
             ("rooms", &self.rooms),
             ("sign_ins", &self.sign_ins),
@@ -108,6 +118,7 @@ impl SweptRows {
             ("accounts", &self.accounts),
             ("inboxes", &self.inboxes),
             ("bans", &self.bans),
+            ("board_entries", &self.board_entries),
         ]
         .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
     }
@@ -121,6 +132,7 @@ impl SweptRows {
             Kind::Accounts => &self.accounts,
             Kind::Inboxes => &self.inboxes,
             Kind::Bans => &self.bans,
+            Kind::Boards => &self.board_entries,
         };
         counter.fetch_add(rows, Ordering::Relaxed);
     }
@@ -158,6 +170,7 @@ impl Sweep {
             }
             Kind::Inboxes => store.sweep_inboxes().await,
             Kind::Bans => store.sweep_bans(now_ms).await,
+            Kind::Boards => store.sweep_boards(now_ms).await,
         }
     }
 }

@@ -10,6 +10,8 @@ mod accounts;
 mod admin;
 mod answer;
 mod bans;
+mod boards;
+mod budgets;
 mod callers;
 mod charges;
 mod codes;
@@ -45,8 +47,9 @@ mod unread;
 mod verified;
 mod webhook;
 
-use crate::store::{OpenError, Role, Store, StoreError};
+use crate::store::{EntryWatch, OpenError, Role, Store, StoreError};
 use bans::Bans;
+use boards::{Boards, RankIndex};
 use charges::Charges;
 pub use config::{KEEP_MATCHES_DAYS, OnlineConfig, OnlineMemory, SIGN_IN_TIME};
 use core::time::Duration;
@@ -139,6 +142,7 @@ struct Inner {
     feeds: Feeds,
     unread: Unread,
     bans: Bans,
+    boards: Boards,
     goodbye: Goodbye,
     sign_in_time: Duration,
     live: Live,
@@ -196,6 +200,10 @@ impl Online {
         let mut random = ChaCha12Rng::from_seed(embed::random().map_err(no_randomness)?);
         let passwords = Passwords::start(clock, || random.next_u64()).map_err(OnlineError::Thread)?;
         let new_accounts = Charges::new(accounts::NEW_ACCOUNTS, clock, || random.next_u64());
+        let ranks = RankIndex::new(config.memory.boards);
+        store.watch_entries(Arc::clone(&ranks) as Arc<dyn EntryWatch>);
+        let makes_boards = is_development && config.is_open;
+        let boards = Boards::new(Arc::clone(&ranks), clock, makes_boards, || random.next_u64());
         let operations = operations::all();
         let inner = Inner {
             store,
@@ -209,6 +217,7 @@ impl Online {
             feeds: Feeds::default(),
             unread: Unread::new(config.memory.unread_each, config.memory.unread_all),
             bans: Bans::default(),
+            boards,
             goodbye: Goodbye::default(),
             sign_in_time: config.sign_in_time,
             live: Live::new(shards, clock),
@@ -235,6 +244,7 @@ impl Online {
         let keeping = runtime.spawn(matches::keep(services.clone(), kept, Arc::clone(&server)));
         runtime.spawn(matches::look_after(services.clone(), server, config.keep_matches_days));
         runtime.spawn(deadlines::watch(services.clone()));
+        runtime.spawn(ranks.look_after());
         runtime.spawn(games::watch(services.clone()));
         runtime.spawn(lives::look_after(services.clone()));
         if let Some(target) = webhook {
@@ -426,6 +436,10 @@ impl Services {
 
     fn bans(&self) -> &Bans {
         &self.0.bans
+    }
+
+    fn boards(&self) -> &Boards {
+        &self.0.boards
     }
 
     fn time(&self) -> &Time {

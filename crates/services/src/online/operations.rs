@@ -1,5 +1,7 @@
 //! The table of all operations.
 
+mod boards;
+
 use super::role::Allowed;
 use super::table::Operation;
 use super::{accounts, admin, inbox, live, matches, own_data, rooms, tickets};
@@ -57,6 +59,7 @@ pub(super) fn all() -> Vec<Operation> {
         of_matches(),
         of_operators(),
         of_live_rooms(),
+        boards::all(),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -524,6 +527,10 @@ mod tests {
             "admin.export_account",
             "admin.bans",
             "admin.live_rooms",
+            "board.list",
+            "board.top",
+            "board.around",
+            "board.of",
         ];
         let all = super::all();
         for name in pages {

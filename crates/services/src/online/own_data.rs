@@ -2,13 +2,15 @@
 
 use super::Services;
 use super::accounts::{self, DONE, Done};
+use super::boards::OwnEntryView;
 use super::failure::{Failure, Kind};
 use super::matches::KeptView;
 use super::table::Caller;
 use super::tokens::ACCESS_LIFE;
 use super::{inbox, live, rooms};
-use crate::store::{AccountId, Ban, StoreError};
+use crate::store::{AccountId, Ban, BoardNumber, StoreError};
 use parlor_server::realm::Realm;
+use parlor_social::Season;
 use parlor_turn::PlayerId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,10 +54,11 @@ pub(super) struct ExportAccount {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Export {
     /// What the entries are.
-    #[schemars(extend("enum" = ["account", "sign_ins", "rooms", "inbox", "matches"]))]
+    #[schemars(extend("enum" = ["account", "sign_ins", "rooms", "inbox", "matches", "boards"]))]
     kind: &'static str,
     /// The account with its ways to sign in; or when a device signed in and until when that is good; or the summary of a room that it sits in
-    /// (`turn.read` has the rest); or a notice of its inbox; or a match that is kept and that it was in (`match.log` has the rest).
+    /// (`turn.read` has the rest); or a notice of its inbox; or a match that is kept and that it was in (`match.log` has the rest);
+    /// or its entry on a board.
     #[schemars(with = "Vec<Value>")]
     entries: Vec<Box<RawValue>>,
     /// What to give as `after` for the next part; missing after the last one.
@@ -196,12 +199,25 @@ async fn part(
         "matches" => {
             let page = store.kept_matches(realm, Some(account), after, ENTRIES).await?;
             let entries = page.items.into_iter().map(|kept| json(&KeptView::from(kept)));
-            ("matches", entries.collect::<Result<_, _>>()?, page.next, None)
+            ("matches", entries.collect::<Result<_, _>>()?, page.next, Some("boards"))
+        }
+        "boards" => {
+            let after = after.map(board_season).transpose()?;
+            let page = store.entries_of(realm, account, after, ENTRIES).await?;
+            let entries = page.items.into_iter().map(|own| json(&OwnEntryView::read(own)?));
+            ("boards", entries.collect::<Result<_, _>>()?, page.next, None)
         }
         _ => return Err(bad_after()),
     };
     let next = more.map(|more| format!("{kind}:{more}")).or_else(|| following.map(str::to_owned));
     Ok(Export { kind, entries, next })
+}
+
+/// The board and the season that a part has ended with: `NUMBER-SEASON`.
+fn board_season(after: &str) -> Result<(BoardNumber, Season), Failure> {
+    let (board, season) = after.split_once('-').ok_or_else(bad_after)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|_| bad_after());
+    Ok((BoardNumber(number(board)?), Season(number(season)?)))
 }
 
 fn bad_after() -> Failure {

@@ -1,8 +1,10 @@
 //! Accounts and their credentials.
 
 use super::Store;
+use super::entries::{self, EntryChange};
 use super::error::StoreError;
 use super::ids::AccountId;
+use super::limits::Growth;
 use super::sql::{Done, Sql, TableRow, params, unknown_word};
 use super::types::{
     Account, AccountKind, CREDENTIALS_MAX, Credential, CredentialKind, CredentialOwner, Role, check_text,
@@ -199,17 +201,19 @@ impl Store {
 }
 
 impl Store {
-    /// Deletes an account with its credentials, sign-ins and inbox. Rooms and logs of matches keep its id; a
-    /// ban stays.
+    /// Deletes an account with its credentials, sign-ins, inbox and entries of boards. Rooms and logs of
+    /// matches keep its id; a ban stays.
     ///
     /// # Errors
     ///
     /// [`StoreError::Missing`] if there is no such account.
     pub async fn delete_account(&self, realm: &Realm, account: &AccountId) -> Result<(), StoreError> {
         let (realm, account) = (realm.clone(), account.clone());
-        self.write_sparing(move |sql| {
+        self.write_told(Growth::Spares, 0, move |sql| {
             must_exist(sql, &realm, &account)?;
-            erase(sql, &realm, &account).map(|_| ())
+            let mut changes = Vec::new();
+            erase(sql, &realm, &account, &mut changes)?;
+            Ok(((), changes))
         })
         .await
     }
@@ -294,15 +298,24 @@ fn credential_kind(word: &str) -> Done<CredentialKind> {
     CredentialKind::from_word(word).ok_or_else(|| unknown_word("kind of credential", word))
 }
 
-/// Deletes an account with its credentials, sign-ins, inbox and places in matches. Its ban stays. Returns the
-/// number of table rows of its inbox.
-pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<u64> {
+/// Deletes an account with its credentials, sign-ins, inbox, entries of boards and places in matches. Its ban
+/// stays. Adds what has become of the entries to `changes`, and returns the number of table rows of its inbox
+/// and of its entries.
+pub(super) fn erase(
+    sql: &mut dyn Sql,
+    realm: &Realm,
+    account: &AccountId,
+    changes: &mut Vec<EntryChange>,
+) -> Done<u64> {
+    let mut gone = entries::erase(sql, realm, account)?;
+    let count = gone.len() as u64;
+    changes.append(&mut gone);
     sql.later("DELETE FROM credentials WHERE realm = $1 AND account = $2", params![realm, account])?;
     sql.later("DELETE FROM sign_ins WHERE realm = $1 AND account = $2", params![realm, account])?;
     sql.later("DELETE FROM match_players WHERE realm = $1 AND account = $2", params![realm, account])?;
     let notices = erase_inbox(sql, realm, account)?;
     sql.later("DELETE FROM accounts WHERE realm = $1 AND id = $2", params![realm, account])?;
-    Ok(notices)
+    Ok(notices + count)
 }
 
 /// Deletes an inbox. Returns its number of table rows.

@@ -51,6 +51,7 @@ const LAYOUTS: &[&str] = &[
     include_str!("layout_3.sql"),
     include_str!("layout_4.sql"),
     include_str!("layout_5.sql"),
+    include_str!("layout_6.sql"),
 ];
 
 /// The newest layout that this server knows.
@@ -116,6 +117,6 @@ fn translated(layout: &str, dialect: Dialect) -> String {
 pub(super) fn failed(fault: Fault) -> OpenError {
     OpenError::Database(match fault {
         Fault::Refused(error) => error.to_string(),
-        Fault::Storage(detail) | Fault::Again(detail) => detail,
+        Fault::Storage(detail) | Fault::Again(detail) | Fault::Unsure(detail) => detail,
     })
 }

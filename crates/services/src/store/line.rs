@@ -13,6 +13,10 @@ pub(super) trait Job: Send {
     /// statement is deferred when this returns.
     fn run(&mut self, sql: &mut dyn Sql, settles: bool) -> Done<()>;
 
+    /// Its transaction was committed; `is_sure` is false if nobody knows that. Called in the order of the
+    /// commits, before the answer, and whether or not a caller still waits.
+    fn committed(&mut self, is_sure: bool);
+
     /// Sends the result to the caller.
     fn answer(self: Box<Self>);
 
@@ -26,9 +30,14 @@ pub(super) trait Job: Send {
     fn weight(&self) -> (Growth, usize);
 }
 
+/// What the committing thread does with a result that is committed; the second argument is false if nobody
+/// knows that.
+pub(super) type Then<T> = Box<dyn FnOnce(&T, bool) + Send>;
+
 /// A job with a waiting caller.
 pub(super) struct PendingJob<T, F> {
     work: F,
+    then: Option<Then<T>>,
     weight: (Growth, usize),
     made: Option<Result<T, StoreError>>,
     asker: oneshot::Sender<Result<T, StoreError>>,
@@ -37,7 +46,12 @@ pub(super) struct PendingJob<T, F> {
 impl<T, F> PendingJob<T, F> {
     pub(super) fn new(weight: (Growth, usize), work: F) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (asker, answer) = oneshot::channel();
-        (PendingJob { work, weight, made: None, asker }, answer)
+        (PendingJob { work, then: None, weight, made: None, asker }, answer)
+    }
+
+    /// Adds what the committing thread does after the commit. It must not block.
+    pub(super) fn then(self, then: Option<Then<T>>) -> Self {
+        PendingJob { then, ..self }
     }
 }
 
@@ -59,6 +73,12 @@ where
                 }
                 Err(fault)
             }
+        }
+    }
+
+    fn committed(&mut self, is_sure: bool) {
+        if let (Some(then), Some(Ok(made))) = (self.then.take(), &self.made) {
+            then(made, is_sure);
         }
     }
 

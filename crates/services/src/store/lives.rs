@@ -5,10 +5,11 @@
 //! write a table row for it. Rows to delete are found by an index, a few at a time. After a restart the
 //! deletion continues.
 
+use super::entries::EntryChange;
 use super::error::StoreError;
 use super::holdings::{Charge, charge};
 use super::ids::{AccountId, RoomId};
-use super::limits::Limits;
+use super::limits::{Growth, Limits};
 use super::sql::{Done, Sql, TableRow, params};
 use super::types::stored_realm;
 use super::{Store, accounts, events, rooms};
@@ -350,7 +351,7 @@ impl Store {
     ///
     /// [`StoreError::Unavailable`].
     pub async fn sweep_accounts(&self, now_ms: u64, unseen: Unseen) -> Result<Swept, StoreError> {
-        self.write_sparing(move |sql| sweep_accounts(sql, now_ms, unseen)).await
+        self.write_told(Growth::Spares, 0, move |sql| sweep_accounts(sql, now_ms, unseen)).await
     }
 
     /// Deletes a part of the inboxes of deleted accounts.
@@ -385,6 +386,7 @@ const COUNTS: &[(&str, &str)] = &[
     ("rooms", "SELECT COUNT(*) FROM room_lives"),
     ("inboxes", "SELECT COUNT(*) FROM inboxes"),
     ("matches", "SELECT COUNT(*) FROM match_owners"),
+    ("board_entries", "SELECT CAST(COALESCE(SUM(entries), 0) AS BIGINT) FROM board_seasons"),
     ("webhooks", "SELECT CAST(COALESCE(SUM(waiting), 0) AS BIGINT) FROM outboxes"),
 ];
 
@@ -416,7 +418,8 @@ fn delete(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<bool> {
     Ok(sql.change("DELETE FROM rooms WHERE realm = $1 AND id = $2", params![realm, room])? > 0)
 }
 
-fn sweep_accounts(sql: &mut dyn Sql, now_ms: u64, unseen: Unseen) -> Done<Swept> {
+fn sweep_accounts(sql: &mut dyn Sql, now_ms: u64, unseen: Unseen) -> Done<(Swept, Vec<EntryChange>)> {
+    let mut changes = Vec::new();
     let (realm, id) = mark(sql, "accounts")?;
     let rows = sql.rows(
         "SELECT a.realm, a.id, a.seen_ms, CAST(CASE
@@ -447,13 +450,13 @@ fn sweep_accounts(sql: &mut dyn Sql, now_ms: u64, unseen: Unseen) -> Done<Swept>
             // An account of an older layout: its time starts now.
             accounts::saw(sql, &of, &account, now_ms)?;
         } else if seen_ms < before_ms {
-            notices += accounts::erase(sql, &of, &account)?;
+            notices += accounts::erase(sql, &of, &account, &mut changes)?;
             count += 1;
         }
         last = (realm, id);
     }
     set_mark(sql, "accounts", is_more.then_some(last))?;
-    Ok(Swept { rows: count, is_more })
+    Ok((Swept { rows: count, is_more }, changes))
 }
 
 /// The last row that a sweep has examined.

@@ -16,7 +16,9 @@ mod accounts;
 mod address;
 mod backup;
 mod bans;
+mod boards;
 mod due;
+mod entries;
 mod error;
 mod events;
 mod holdings;
@@ -41,6 +43,10 @@ mod webhooks;
 mod worker;
 
 pub use backup::{BackupFacts, check_backup};
+pub use boards::{BOARD_BYTES_MAX, BOARDS_MAX, BoardNumber, StoredBoard, StoredSeason};
+pub use entries::{
+    EntryChange, EntryDetails, EntryWatch, LOADED_MAX, NewScore, OwnEntry, SCORES_MAX, ScoreRefusal, Scored,
+};
 pub use error::{BackupError, OpenError, RestoreError, StoreError};
 pub use holdings::Holding;
 pub use ids::{AccountId, RoomId, SignInId};
@@ -63,10 +69,10 @@ use address::Address;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use limits::{Gauge, Growth};
-use line::{Line, PendingJob};
+use line::{Line, PendingJob, Then};
 use sql::{Done, Sql};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use worker::{Connect, Connection, Pulse, unavailable};
 
@@ -153,6 +159,7 @@ struct Inner {
     writes: Arc<Line>,
     reads: Arc<Line>,
     pulse: Arc<Pulse>,
+    watch: OnceLock<Arc<dyn EntryWatch>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -258,11 +265,41 @@ impl Store {
         T: Send + 'static,
         F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
     {
+        self.write_then((growth, bytes), work, None).await
+    }
+
+    /// A write that changes entries of boards: the [`EntryWatch`] is told of them after the commit.
+    async fn write_told<T, F>(&self, growth: Growth, bytes: usize, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<(T, Vec<EntryChange>)> + Send + 'static,
+    {
+        let watch = self.inner.watch.get().cloned();
+        let then = watch.map(|watch| -> Then<(T, Vec<EntryChange>)> {
+            Box::new(move |(_, changes), is_sure| match (changes.is_empty(), is_sure) {
+                (true, _) => {}
+                (false, true) => watch.committed(changes),
+                (false, false) => watch.unsure(changes),
+            })
+        });
+        self.write_then((growth, bytes), work, then).await.map(|(made, _)| made)
+    }
+
+    async fn write_then<T, F>(
+        &self,
+        weight: (Growth, usize),
+        work: F,
+        then: Option<Then<T>>,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
+    {
         // While a commit stalls, new calls would wait in vain.
         if self.inner.pulse.is_stalled(self.inner.options.answer_limit) {
             return Err(self.turned_away("the database stands still"));
         }
-        let done = self.ask(&self.inner.writes, (growth, bytes), work).await;
+        let done = self.ask(&self.inner.writes, weight, work, then).await;
         if matches!(done, Err(StoreError::Quota { .. })) {
             self.inner.pulse.size.refused_quota.fetch_add(1, Ordering::Relaxed);
         }
@@ -274,16 +311,22 @@ impl Store {
         T: Send + 'static,
         F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
     {
-        self.ask(&self.inner.reads, (Growth::Spares, 0), work).await
+        self.ask(&self.inner.reads, (Growth::Spares, 0), work, None).await
     }
 
-    async fn ask<T, F>(&self, line: &Line, weight: (Growth, usize), work: F) -> Result<T, StoreError>
+    async fn ask<T, F>(
+        &self,
+        line: &Line,
+        weight: (Growth, usize),
+        work: F,
+        then: Option<Then<T>>,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnMut(&mut dyn Sql) -> Done<T> + Send + 'static,
     {
         let (task, answer) = PendingJob::new(weight, work);
-        if !line.put(Box::new(task), weight.1) {
+        if !line.put(Box::new(task.then(then)), weight.1) {
             return Err(self.turned_away("too many wait for it"));
         }
         match tokio::time::timeout(self.inner.options.answer_limit, answer).await {
@@ -314,6 +357,7 @@ impl Inner {
             writes: Arc::new(Line::new(options.waiting_max, WAITING_BYTES_MAX)),
             reads: Arc::new(Line::new(options.waiting_max, WAITING_BYTES_MAX)),
             pulse: Arc::new(Pulse::new()),
+            watch: OnceLock::new(),
             threads: Mutex::default(),
             backend,
             options,

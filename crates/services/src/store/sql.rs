@@ -19,6 +19,8 @@ pub(super) enum Fault {
     Storage(String),
     /// Two servers were in each other's way. A repetition may succeed.
     Again(String),
+    /// The commit failed, and nobody knows whether the group was stored.
+    Unsure(String),
 }
 
 impl From<InvalidId> for Fault {
@@ -190,6 +192,14 @@ impl TableRow {
         }
     }
 
+    /// A number that may be below 0.
+    pub(super) fn signed(&mut self, column: usize) -> Done<i64> {
+        match self.take(column) {
+            Value::Int(number) => Ok(number),
+            _ => Err(unexpected(column, "no number")),
+        }
+    }
+
     pub(super) fn bytes(&mut self, column: usize) -> Done<Vec<u8>> {
         self.optional_bytes(column)?.ok_or_else(|| unexpected(column, "no bytes"))
     }
@@ -269,6 +279,12 @@ impl From<u64> for Param<'_> {
     /// Both databases end at `i64::MAX`, about a hundred million years after 1970.
     fn from(number: u64) -> Self {
         Param::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<i64> for Param<'_> {
+    fn from(number: i64) -> Self {
+        Param::Int(number)
     }
 }
 

@@ -169,6 +169,7 @@ fn commit_group(
             }
             pulse.groups.fetch_add(1, Ordering::Relaxed);
             pulse.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
+            group.iter_mut().for_each(|job| job.committed(true));
             group.into_iter().for_each(Job::answer);
         }
         Err(Fault::Again(_)) if group.len() > 1 => {
@@ -180,14 +181,19 @@ fn commit_group(
     }
 }
 
-fn fail(group: Vec<Box<dyn Job>>, fault: Fault, pulse: &Pulse, retry_after: Duration) {
+fn fail(mut group: Vec<Box<dyn Job>>, fault: Fault, pulse: &Pulse, retry_after: Duration) {
     pulse.failed.fetch_add(group.len() as u64, Ordering::Relaxed);
-    if matches!(fault, Fault::Storage(_)) {
+    if matches!(fault, Fault::Storage(_) | Fault::Unsure(_)) {
         pulse.failed_us.store(pulse.now_us(), Ordering::Relaxed);
+    }
+    if matches!(fault, Fault::Unsure(_)) {
+        group.iter_mut().for_each(|job| job.committed(false));
     }
     let error = match fault {
         Fault::Refused(error) => error,
-        Fault::Storage(reason) | Fault::Again(reason) => unavailable(&reason, retry_after),
+        Fault::Storage(reason) | Fault::Again(reason) | Fault::Unsure(reason) => {
+            unavailable(&reason, retry_after)
+        }
     };
     tracing::warn!(writes = group.len(), %error, "a group of writes was not stored");
     for job in group {
@@ -252,7 +258,10 @@ fn transaction(group: &mut [Box<dyn Job>], sql: &mut dyn Sql, writes: Writes) ->
     };
     let done = done.and_then(|result| {
         if result != TransactionResult::ToNothing {
-            sql.step("COMMIT")?;
+            sql.step("COMMIT").map_err(|fault| match fault {
+                Fault::Storage(reason) => Fault::Unsure(reason),
+                other => other,
+            })?;
         }
         Ok(result)
     });
@@ -364,7 +373,7 @@ pub(super) fn read_all(line: &Line, connection: &mut Connection, retry_after: Du
         for mut job in jobs.into_iter().filter(|job| job.is_wanted()) {
             match connection.get().and_then(|sql| job.run(sql, true)) {
                 Ok(()) | Err(Fault::Refused(_)) => job.answer(),
-                Err(Fault::Storage(reason) | Fault::Again(reason)) => {
+                Err(Fault::Storage(reason) | Fault::Again(reason) | Fault::Unsure(reason)) => {
                     connection.drop_it();
                     job.fail(unavailable(&reason, retry_after));
                 }
@@ -421,6 +430,54 @@ mod tests {
         let mut rows = connection.get().unwrap().rows("SELECT name FROM names ORDER BY name", &[]).unwrap();
         let names: Vec<String> = rows.iter_mut().map(|row| row.text(0).unwrap()).collect();
         assert_eq!(names, ["ada", "cyd"]);
+        drop(owned);
+    }
+
+    #[test]
+    fn t3_whoever_keeps_an_order_is_told_in_the_order_of_the_commits_before_the_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("parlor.db");
+        let owned = sqlite::own(&path).unwrap();
+        sqlite::writer(&path, Durability::Full)
+            .unwrap()
+            .control("CREATE TABLE names (name TEXT PRIMARY KEY)")
+            .unwrap();
+        let mut connection = Connection::new(Box::new(move || sqlite::writer(&path, Durability::Full)));
+        let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let mut answers = Vec::new();
+        let mut group: Vec<Box<dyn Job>> = Vec::new();
+        for (name, refused) in
+            [("ada", None), ("bob", Some(StoreError::Missing { what: "friend" })), ("cyd", None)]
+        {
+            let (job, answer) = PendingJob::new(WEIGHT, put(name, refused));
+            let told = std::sync::Arc::clone(&told);
+            group.push(Box::new(job.then(Some(Box::new(move |_: &u64, is_sure| {
+                told.lock().unwrap().push((name, is_sure));
+            })))));
+            answers.push(answer);
+        }
+        // Nobody waits for the last one, which is told of all the same.
+        drop(answers.pop());
+        commit_group(group, &Pulse::new(), &mut connection, Duration::from_secs(1));
+        assert_eq!(*told.lock().unwrap(), [("ada", true), ("cyd", true)]);
+
+        // A commit of which nobody knows is told as such; what failed before it is not told.
+        for (fault, expected) in
+            [(Fault::Unsure("gone".into()), vec![("dan", false)]), (Fault::Storage("full".into()), vec![])]
+        {
+            told.lock().unwrap().clear();
+            let (job, _answer) = PendingJob::new(WEIGHT, put("dan", None));
+            let seen = std::sync::Arc::clone(&told);
+            let mut job = job.then(Some(Box::new(move |_: &u64, is_sure| {
+                seen.lock().unwrap().push(("dan", is_sure));
+            })));
+            let sql = connection.get().unwrap();
+            sql.step("BEGIN").unwrap();
+            job.run(sql, true).unwrap();
+            sql.step("ROLLBACK").unwrap();
+            fail(vec![Box::new(job)], fault, &Pulse::new(), Duration::from_secs(1));
+            assert_eq!(*told.lock().unwrap(), expected);
+        }
         drop(owned);
     }
 

@@ -1,6 +1,7 @@
 //! A whole server with services, on real sockets of this machine.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
+mod boards;
 mod bombs;
 mod budgets;
 mod clocks;

@@ -20,7 +20,9 @@ const TABLE: &[(&str, &str)] = &[
     ("admin.backup", "m"),
     ("admin.ban", "m"),
     ("admin.bans", "m"),
+    ("admin.define_board", "sm"),
     ("admin.delete_account", "m"),
+    ("admin.delete_board", "sm"),
     ("admin.end_live_room", "m"),
     ("admin.export_account", "m"),
     ("admin.lift_ban", "m"),
@@ -37,6 +39,14 @@ const TABLE: &[(&str, &str)] = &[
     ("auth.guest", "a"),
     ("auth.refresh", "a"),
     ("auth.sign_out", "a"),
+    ("board.around", "psm"),
+    ("board.list", "psm"),
+    ("board.of", "psm"),
+    ("board.remove", "psm"),
+    ("board.seasons", "psm"),
+    ("board.submit", "ps"),
+    ("board.submit_many", "s"),
+    ("board.top", "psm"),
     ("inbox.acknowledge", "p"),
     ("inbox.read", "p"),
     ("match.forget", "sm"),
@@ -80,7 +90,7 @@ async fn threat_32_every_operation_is_for_whom_the_table_says() {
     for ((name, method, path), (_, allowed)) in operations.iter().zip(TABLE) {
         let path =
             path.replace("{room}", "r0").replace("{proposal}", "1").replace("{match}", "ABCDEFGHJKLMNPQR");
-        let path = path.replace("{code}", "ZZZZ").replace("{member}", "1");
+        let path = path.replace("{code}", "ZZZZ").replace("{member}", "1").replace("{board}", "b");
         for (token, letter) in roles {
             let may = *allowed == "a" || allowed.contains(letter);
             let (status, answer) = hall.call(method, &path, token.map(String::as_str), json!({})).await;

@@ -12,7 +12,11 @@ impl Hall {
     async fn codes_of_all(&self, token: &str) -> Vec<String> {
         let mut codes = Vec::new();
         for (name, method, path) in self.document.operations() {
-            let path = path.replace("{room}", "r0").replace("{proposal}", "1").replace("{code}", "ZZZZ");
+            let path = path
+                .replace("{room}", "r0")
+                .replace("{proposal}", "1")
+                .replace("{code}", "ZZZZ")
+                .replace("{board}", "b");
             let path = path.replace("{match}", "ABCDEFGHJKLMNPQR").replace("{member}", "1");
             let (_, answer) = self.call(method, &path, Some(token), json!({})).await;
             codes.push(format!("{name}: {}", answer["error"]["code"].as_str().unwrap_or("done")));

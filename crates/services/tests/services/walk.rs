@@ -44,6 +44,7 @@ fn at(path: &str, room: &str) -> String {
         .replace("{proposal}", "1")
         .replace("{code}", "K7QMAB")
         .replace("{member}", "1")
+        .replace("{board}", "laps")
 }
 
 struct Walk<'a> {

@@ -4,12 +4,14 @@
 //! is killed after a random number of them. A kill does not reveal a missing sync, so the second loop runs on
 //! a disk that keeps only synced writes. It must find losses when the store does not sync.
 
+use crate::boards::{name as board_name, new_score, sums};
 use crate::common::{
     self, account, account_id, fresh_realm, new_room, notice, notices, random, room_id, state,
 };
 use parlor_faultdisk::Disk;
 use parlor_server::realm::Realm;
-use parlor_services::store::{Durability, Effects, Options, Store, StoreError};
+use parlor_services::store::{BoardNumber, Durability, Effects, Options, Store, StoreError};
+use parlor_social::{Season, mark_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -27,6 +29,9 @@ const ROUNDS_MAX: u64 = 100_000;
 const KILLS: u64 = 6;
 /// Within so many kills a store that does not sync must have lost something.
 const KILLS_WITHOUT_SYNC: u64 = 10;
+
+/// The board with the sums.
+const BOARD: &str = "points";
 
 const ADDRESS: &str = "PARLOR_STORE_WRITER";
 const APP: &str = "PARLOR_STORE_WRITER_APP";
@@ -65,8 +70,17 @@ async fn writer_process() {
             Err(error) => panic!("{error}"),
         }
     }
+    let board = store.put_board(&realm, &board_name(BOARD), b"{}".to_vec(), None, 1).await.expect("a board");
     let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| tokio::spawn(write_on(store.clone(), realm.clone(), format!("{run}-{writer}"), writer)))
+        .map(|writer| {
+            tokio::spawn(write_on(
+                store.clone(),
+                realm.clone(),
+                board.number,
+                format!("{run}-{writer}"),
+                writer,
+            ))
+        })
         .collect();
     for writer in writers {
         writer.await.expect("a writer that does not fail");
@@ -81,8 +95,11 @@ fn say(line: &str) {
     }
 }
 
-async fn write_on(store: Store, realm: Realm, name: String, writer: u64) {
+async fn write_on(store: Store, realm: Realm, board: BoardNumber, name: String, writer: u64) {
+    store.create_account(&realm, &account(&name), None).await.expect("an account");
     for round in 0..ROUNDS_MAX {
+        add_point(&store, &realm, board, &name, round + 1).await;
+        say(&format!("sum {name} {}", round + 1));
         let room = format!("room-{}", (writer + round) % ROOMS);
         let loaded = store.load_room(&realm, &room_id(&room)).await.expect("a read").expect("a room");
         let version = loaded.state.version + 1;
@@ -101,12 +118,21 @@ async fn write_on(store: Store, realm: Realm, name: String, writer: u64) {
     }
 }
 
+/// Adds one point to the sum of a player: its submission of this number, which counts once.
+async fn add_point(store: &Store, realm: &Realm, board: BoardNumber, player: &str, number: u64) {
+    let mut score = new_score(board, &sums(), player, 1);
+    score.submission.id = Some(mark_of(&number.to_string()));
+    store.submit_scores(realm, vec![score]).await.expect("a write").expect("a score");
+}
+
 /// What was acknowledged.
 #[derive(Default)]
 struct History {
     /// By room and version.
     commits: BTreeMap<(String, u64), String>,
     accounts: BTreeSet<String>,
+    /// Points of each player.
+    sums: BTreeMap<String, u64>,
 }
 
 impl History {
@@ -121,6 +147,11 @@ impl History {
                     Some(before) => Err(format!("{room} {version} was won by {before} and by {document}")),
                     None => Ok(()),
                 }
+            }
+            ["sum", player, points] => {
+                let points = points.parse().map_err(|error| format!("`{line}`: {error}"))?;
+                self.sums.insert(player.to_owned(), points);
+                Ok(())
             }
             ["account", id] => {
                 self.accounts.insert(id.to_owned());
@@ -141,6 +172,36 @@ impl History {
         let rooms: BTreeSet<&String> = self.commits.keys().map(|(room, _)| room).collect();
         for room in rooms {
             self.check_room(store, realm, room).await?;
+        }
+        Ok(())
+    }
+
+    /// Each sum is what was acknowledged, or one more that was under way. That one is sent again, as a game
+    /// would: it counts once, whether or not it was stored before the kill.
+    async fn check_sums(&mut self, store: &Store, realm: &Realm) -> Result<(), String> {
+        let fault = |error: StoreError| error.to_string();
+        let Some(board) = store.board(realm, &board_name(BOARD)).await.map_err(fault)? else {
+            return if self.sums.is_empty() { Ok(()) } else { Err("the board is lost".to_owned()) };
+        };
+        let seasons = store.board_seasons(board.number).await.map_err(fault)?;
+        let stored = store.load_entries(board.number, Season(0), "").await.map_err(fault)?;
+        let counted = seasons.first().map_or(0, |season| season.entries);
+        if counted != stored.len() as u64 {
+            return Err(format!("{} entries are counted as {counted}", stored.len()));
+        }
+        let stored: BTreeMap<String, i64> =
+            stored.into_iter().map(|(player, key)| (player, key.score)).collect();
+        for (player, points) in &mut self.sums {
+            let held = stored.get(player).copied().unwrap_or_default().unsigned_abs();
+            if !(*points..=*points + 1).contains(&held) {
+                return Err(format!("the sum of {player} is {held}, and {points} were acknowledged"));
+            }
+            *points += 1;
+            add_point(store, realm, board.number, player, *points).await;
+            let entry = store.entry(board.number, Season(0), &account_id(player)).await.map_err(fault)?;
+            if entry.map(|entry| entry.key.score.unsigned_abs()) != Some(*points) {
+                return Err(format!("point {points} of {player} counted twice or not at all"));
+            }
         }
         Ok(())
     }
@@ -203,7 +264,7 @@ impl Writer {
             // A line that was cut off by the kill was not said.
             let Some(said) = line.strip_suffix('\n') else { break };
             result = result.and_then(|()| history.add(said));
-            let counts = said.starts_with("room ") || said.starts_with("account ");
+            let counts = ["room ", "account ", "sum "].iter().any(|kind| said.starts_with(kind));
             acknowledged += u64::from(counts);
             if !is_killed && acknowledged >= lines && (counts || said == "started") {
                 child.kill().expect("a process to kill");
@@ -227,12 +288,16 @@ impl Writer {
             let lines = if (state >> 60) < 4 { 0 } else { (state >> 33) % LINES_MAX };
             self.run(run, lines, &mut history)?;
             let store = Store::open(&self.address).await.map_err(|error| error.to_string())?;
-            let checked = history.check(&store, &self.realm).await;
+            let mut checked = history.check(&store, &self.realm).await;
+            if checked.is_ok() {
+                checked = history.check_sums(&store, &self.realm).await;
+            }
             // The next process takes the file's lock.
             store.close();
             checked.map_err(|fault| format!("after kill {run}: {fault}"))?;
         }
-        Ok((history.commits.len() + history.accounts.len()) as u64)
+        let points: u64 = history.sums.values().sum();
+        Ok((history.commits.len() + history.accounts.len()) as u64 + points)
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "a kill loop says its seed and what it found")]
 
 mod backup;
+mod boards;
 mod bounds;
 mod closing;
 mod common;

@@ -5,6 +5,7 @@ import type { WebSocketConstructor } from "../link/websocket.js";
 import type { AccountOfRoom, Admission } from "../room/types.js";
 import { type Address, parseAddress, placeOf } from "../server/address.js";
 import { abortReason } from "../thrown.js";
+import { type Board, BoardImpl, type BoardInfo } from "./boards.js";
 import { camel, type Camel } from "./camel.js";
 import { Connection } from "./connection.js";
 import type { RoomEvent } from "./events.js";
@@ -106,6 +107,10 @@ export interface Account extends AccountOfRoom {
   keptMatches(): AsyncIterable<KeptMatch>;
   /** What happened in a match that the player was in. */
   matchLog(id: string): AsyncIterable<LogEntry>;
+  /** A board of the game. The server is not asked yet. */
+  board(name: string): Board;
+  /** The boards of the game. */
+  boards(): AsyncIterable<BoardInfo>;
 
   /** Adds a way to sign in: this device, or an address and a password. */
   link(how: { device: true } | { email: string; password: string }): Promise<void>;
@@ -200,6 +205,14 @@ class AccountImpl implements Account {
     }
   }
 
+  board(name: string): Board {
+    return new BoardImpl((op, input) => this.call(op, input), name);
+  }
+
+  boards(): AsyncIterable<BoardInfo> {
+    return this.#pages("board.list", {}, ({ boards }) => boards);
+  }
+
   async link(how: { device: true } | { email: string; password: string }): Promise<void> {
     await this.call("account.link", "email" in how ? how : { device: (await this.signer.secrets()).device });
   }
@@ -283,7 +296,7 @@ class AccountImpl implements Account {
     return abortable(signal, entered, () => follower.close(new ParlorError("aborted", "the wait for the room was ended")));
   }
 
-  async *#pages<O extends "turn.mine" | "match.list" | "match.kept", T>(
+  async *#pages<O extends "turn.mine" | "match.list" | "match.kept" | "board.list", T>(
     op: O,
     input: Operations[O]["in"],
     items: (output: Operations[O]["out"]) => T[],

@@ -1,9 +1,9 @@
 // Names of the server's JSON as TypeScript writes them: `state_version` is `stateVersion`. What games put in stays as it is.
 
 /** Fields whose content is a game's own. */
-type Own = "state" | "optimistic_state" | "metadata" | "data" | "body" | "changed";
+type Own = "state" | "optimistic_state" | "metadata" | "data" | "body" | "changed" | "extra";
 
-const OWN: ReadonlySet<string> = new Set<Own>(["state", "optimistic_state", "metadata", "data", "body", "changed"]);
+const OWN: ReadonlySet<string> = new Set<Own>(["state", "optimistic_state", "metadata", "data", "body", "changed", "extra"]);
 
 type Name<K> = K extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Name<Tail>>}` : K;
 

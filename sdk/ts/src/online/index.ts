@@ -5,6 +5,7 @@ export {
   type Account, type Criteria, type EnterOptions, type KeptMatch, type LiveMatchInfo, type LogEntry, type MatchFilter, type RoomSummary, signIn,
   type SignInOptions, type TurnConfig,
 } from "./account.js";
+export type { Board, BoardEntry, BoardInfo, BoardPage, BoardSeason, Score, Submitted } from "./boards.js";
 export type { TurnRoomEvents } from "./events.js";
 export type { Config, Json, JsonObject, Operations, Phase } from "./operations.js";
 export type { RoomView, TurnRoom } from "./room.js";

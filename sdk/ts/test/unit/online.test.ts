@@ -304,6 +304,38 @@ describe("a connection", () => {
     expect((await thrown(unreachable)).code).toBe("unreachable");
   });
 
+  it("t3: a score whose answer is lost is sent again as the same submission", async () => {
+    const account = await ready();
+    const submitted = account.board("laps").submit({ score: 71, extra: { best_lap: 3 } });
+    const first = await says();
+    expect([first.op, first.input]).toEqual(["board.submit", { board: "laps", id: expect.any(String) as string, score: 71, extra: { best_lap: 3 } }]);
+    FakeSocket.last.fire("close", { code: 1006 });
+    await vi.advanceTimersByTimeAsync(10_000);
+    FakeSocket.last.fire("open");
+    await settled();
+    const again = FakeSocket.last.sent.find(({ op }) => op === "board.submit");
+    if (again === undefined) FakeSocket.last.answer(FakeSocket.last.sent[0]!, signedIn);
+    await settled();
+    const inbox = FakeSocket.last.sent.find(({ op }) => op === "inbox.read")!;
+    FakeSocket.last.answer(inbox, { notices: [], newest: 4 });
+    await settled();
+    const second = FakeSocket.last.sent.find(({ op }) => op === "board.submit")!;
+    expect(second.input).toEqual(first.input);
+    FakeSocket.last.answer(second, { board: "laps", account: "p1", season: 0, score: 71, sub: 0, at_ms: 5, improved: true, again: true, rank: 1, entries: 2 });
+    expect(await submitted).toEqual({ board: "laps", account: "p1", season: 0, score: 71, sub: 0, atMs: 5, improved: true, again: true, rank: 1, entries: 2 });
+  });
+
+  it("t3: a page of a board has the names of TypeScript, and what games put in stays as it is", async () => {
+    const board = (await ready()).board("laps").season(7);
+    const asked = board.top({ from: 2 });
+    const message = await says();
+    expect([message.op, message.input]).toEqual(["board.top", { board: "laps", season: 7, from: 2 }]);
+    const entry = { account: "p1", rank: 2, position: 2, score: 71, sub: 0, at_ms: 5, extra: { best_lap: 3 } };
+    FakeSocket.last.answer(message, { season: 7, entries_total: 2, entries: [entry] });
+    const { at_ms: atMs, ...rest } = entry;
+    expect(await asked).toEqual({ season: 7, entriesTotal: 2, entries: [{ ...rest, atMs }] });
+  });
+
   it("is given up where the server does not answer, and made again", async () => {
     const room = (await ready()).joinOrCreate();
     FakeSocket.last.answer(await says(), { room: scenes.room });

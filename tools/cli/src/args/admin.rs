@@ -79,6 +79,17 @@ pub(crate) enum Task {
     },
     /// List bans
     Bans,
+    /// Define boards, or change their definitions; their entries stay
+    Boards {
+        /// TOML with a table `[board.NAME]` for each: docs/boards.md has the fields
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Delete a board with all its entries
+    DeleteBoard {
+        /// The board
+        board: String,
+    },
     /// Show the status of store and webhooks
     Status,
     /// Back up the running store into the server's folder for backups

@@ -1,6 +1,7 @@
 //! The commands of the binary.
 
 pub(crate) mod admin;
+pub(crate) mod board;
 pub(crate) mod bots;
 pub(crate) mod draughts;
 pub(crate) mod dump;

@@ -2,8 +2,9 @@
 
 #[cfg(unix)]
 mod admin;
-#[cfg(target_os = "linux")]
 #[cfg(unix)]
+mod boards;
+#[cfg(target_os = "linux")]
 mod draughts;
 #[cfg(target_os = "linux")]
 mod files;

@@ -1,6 +1,7 @@
 //! `parlor admin`: operators' commands for accounts and turn rooms, over the server's own operations; and
 //! restoring a backup, which needs no server.
 
+mod boards;
 mod text;
 
 use crate::args::admin::{AdminArgs, RestoreArgs, Task};
@@ -68,6 +69,10 @@ pub(crate) fn run(args: &AdminArgs) -> anyhow::Result<()> {
             server.done(&server.post("/admin/bans/lift", &json!({ "account": account }))?)
         }
         Task::Bans => server.list("/admin/bans", "bans", text::ban_line),
+        Task::Boards { file } => boards::define(&server, file),
+        Task::DeleteBoard { board } => {
+            server.done(&server.post("/admin/boards/delete", &json!({ "board": board }))?)
+        }
         Task::Status => server.show(&server.get("/admin/status")?, text::fields),
         Task::Backup => server.show(&server.post("/admin/backup", &json!({}))?, text::fields),
         Task::Restore(_) => Ok(()),

@@ -1,0 +1,309 @@
+//! What is written to boards: scores, and the removal of entries.
+
+use super::index::SHORT_WAIT;
+use super::{Defined, ENTRIES_MAX, define, is_player, missing, subject};
+use crate::online::Services;
+use crate::online::accounts::{DONE, Done};
+use crate::online::failure::{Failure, Kind};
+use crate::online::table::Caller;
+use crate::store::{AccountId, NewScore, SCORES_MAX, ScoreRefusal, StoreError};
+use parlor_server::realm::Realm;
+use parlor_social::limits::{EXTRA_BYTES_MAX, ID_BYTES_MAX};
+use parlor_social::{Board, Entry, Keep, Refused, Submission, Verdict, Writers, mark_of};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+const _: () = assert!(SCORES_MAX == ENTRIES_MAX, "documents name one number");
+
+type Object = Map<String, Value>;
+
+/// A score.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubmitScore {
+    /// The board.
+    board: String,
+    /// The player's account: for the game's own service, which must name it. Players submit for themselves.
+    account: Option<String>,
+    /// The score; on a board of sums, what is added.
+    score: i64,
+    /// Decides between equal scores. Default: 0.
+    sub: Option<i64>,
+    /// Whatever belongs to the score, up to 1 KiB: shown with it.
+    #[schemars(with = "Option<Object>")]
+    extra: Option<Value>,
+    /// Names this submission: if its answer is lost and it is sent again with the same id, it counts once. Players must give it for
+    /// a board of sums.
+    #[schemars(length(min = 1, max = ID_BYTES_MAX))]
+    id: Option<String>,
+}
+
+/// Scores, which are all stored or none.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubmitScores {
+    /// The scores, up to 100.
+    #[schemars(length(min = 1, max = SCORES_MAX))]
+    scores: Vec<SubmitScore>,
+}
+
+/// What a score has made of its entry.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct SubmittedScore {
+    /// The board.
+    board: String,
+    /// Whose entry it is.
+    account: String,
+    /// The season in which the score counts: its beginning in milliseconds since 1970, or 0.
+    season: u64,
+    /// The score that the entry has from here on.
+    score: i64,
+    /// Its sub-score.
+    sub: i64,
+    /// Since when the entry has both, in milliseconds since 1970.
+    at_ms: u64,
+    /// Whether the entry is better than before.
+    improved: bool,
+    /// Whether the submission was known by its id, and counted when it came first.
+    again: bool,
+    /// The entry's rank: 1 and the number of better ones. Missing while the ranks are being loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u64>,
+    /// Number of entries of the season.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<u64>,
+}
+
+/// What many scores have made of their entries.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct SubmittedScores {
+    /// One for each score, in their order.
+    results: Vec<SubmittedScore>,
+}
+
+/// An entry to remove.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemoveEntry {
+    /// The board.
+    board: String,
+    /// Whose: for operators, who must name it. Players remove their own.
+    account: Option<String>,
+    /// The season, the current one if missing.
+    season: Option<u64>,
+}
+
+/// A score that was checked, and its board.
+struct Checked {
+    defined: Arc<Defined>,
+    score: NewScore,
+}
+
+pub(crate) async fn submit(
+    services: Services,
+    caller: Caller,
+    input: SubmitScore,
+) -> Result<SubmittedScore, Failure> {
+    let (realm, account) = services.account_of(&caller)?;
+    if is_player(&caller) {
+        services.boards().scores.charge(&realm, &account)?;
+    }
+    let checked = check(&services, &caller, &realm, input, "").await?;
+    if let Some(verdict) = known_to_change_nothing(&services, &checked) {
+        return Ok(shown(&services, &checked, &verdict).await);
+    }
+    let verdicts = store(&services, &realm, std::slice::from_ref(&checked), |_| String::new()).await?;
+    let verdict = verdicts.first().ok_or_else(|| Failure::defect("a score has no verdict"))?;
+    Ok(shown(&services, &checked, verdict).await)
+}
+
+pub(crate) async fn submit_many(
+    services: Services,
+    caller: Caller,
+    input: SubmitScores,
+) -> Result<SubmittedScores, Failure> {
+    let realm = services.realm_of(&caller)?;
+    if !(1..=SCORES_MAX).contains(&input.scores.len()) {
+        return Err(Failure::field("scores", format!("1 to {SCORES_MAX} at once")));
+    }
+    let path = |at: usize| format!("scores[{at}].");
+    let mut checked = Vec::with_capacity(input.scores.len());
+    for (at, score) in input.scores.into_iter().enumerate() {
+        checked.push(check(&services, &caller, &realm, score, &path(at)).await?);
+    }
+    let verdicts = store(&services, &realm, &checked, path).await?;
+    let mut results = Vec::with_capacity(checked.len());
+    for (checked, verdict) in checked.iter().zip(&verdicts) {
+        results.push(shown(&services, checked, verdict).await);
+    }
+    Ok(SubmittedScores { results })
+}
+
+/// Checks all that needs no look at the entry. `path` is what stands before the fields' names in a refusal.
+async fn check(
+    services: &Services,
+    caller: &Caller,
+    realm: &Realm,
+    input: SubmitScore,
+    path: &str,
+) -> Result<Checked, Failure> {
+    let at = |field: &str| format!("{path}{field}");
+    let (_, account) = subject(services, caller, input.account.as_deref(), &at("account"))?;
+    let defined = find_or_make(services, caller, realm, &input.board).await;
+    let defined = defined.map_err(|failure| failure.at(at("board")))?;
+    let is_player = is_player(caller);
+    if is_player && defined.board.writers != Writers::Players {
+        let sentence = "scores of this board come from the game's own service";
+        return Err(Failure::new(Kind::Forbidden, "server_only", sentence).at(at("board")));
+    }
+    if is_player && input.account.is_some_and(|named| named != account_of(services, caller)) {
+        return Err(Failure::field(at("account"), "players submit for themselves: leave it out"));
+    }
+    if is_player && defined.board.keep == Keep::Sum && input.id.is_none() {
+        let sentence = "on a board of sums each submission has an id, so that it counts once";
+        return Err(missing(&at("id"), sentence));
+    }
+    let id = input.id.as_deref().map(|id| {
+        let is_id = (1..=ID_BYTES_MAX).contains(&id.len());
+        is_id
+            .then(|| mark_of(id))
+            .ok_or_else(|| Failure::field(at("id"), format!("an id has 1 to {ID_BYTES_MAX} bytes")))
+    });
+    let at_ms = services.time().now_ms();
+    let extra = input.extra.as_ref().map(|extra| said(extra, &at("extra"))).transpose()?;
+    let submission =
+        Submission { score: input.score, sub: input.sub.unwrap_or(0), at_ms, id: id.transpose()?, extra };
+    let (season, _) = defined.season(at_ms);
+    let (board, rules) = (defined.number, Arc::clone(&defined.board));
+    Ok(Checked { defined, score: NewScore { board, rules, season, account, submission } })
+}
+
+fn account_of(services: &Services, caller: &Caller) -> String {
+    services.account_of(caller).map(|(_, account)| account.to_string()).unwrap_or_default()
+}
+
+/// On a server for development a player's first score makes the board that it is for.
+async fn find_or_make(
+    services: &Services,
+    caller: &Caller,
+    realm: &Realm,
+    name: &str,
+) -> Result<Arc<Defined>, Failure> {
+    let boards = services.boards();
+    match boards.find(services, realm, name).await {
+        Err(failure) if failure.code() == "no_such_board" && boards.makes_boards && is_player(caller) => {
+            let name = super::board_name(name)?;
+            match define::put(services, realm, &name, &Board::of_players(), Some(0)).await {
+                // Another score was faster.
+                Err(stale) if stale.code() == "stale" => boards.find(services, realm, name.as_str()).await,
+                made => made,
+            }
+        }
+        found => found,
+    }
+}
+
+fn said(extra: &Value, path: &str) -> Result<Vec<u8>, Failure> {
+    if !extra.is_object() {
+        return Err(Failure::field(path, "it must be a JSON object"));
+    }
+    let bytes = serde_json::to_vec(extra).map_err(|error| Failure::defect(&error.to_string()))?;
+    if bytes.len() > EXTRA_BYTES_MAX {
+        let sentence = format!("it has {} bytes, and {EXTRA_BYTES_MAX} are the most", bytes.len());
+        return Err(Failure::new(Kind::TooLarge, "too_large", sentence).at(path));
+    }
+    Ok(bytes)
+}
+
+/// The verdict of a score that cannot change its entry, from memory: what is in the ranks was committed. Most
+/// scores of a game are of this kind.
+fn known_to_change_nothing(services: &Services, checked: &Checked) -> Option<Verdict> {
+    let NewScore { board, rules, season, account, submission } = &checked.score;
+    if rules.keep != Keep::Best || rules.attempts.is_some() {
+        return None;
+    }
+    let ranked = services.boards().ranked(services, *board, *season);
+    let key = ranked.ask(|ranks| ranks.key(account.as_str())).ok().flatten()?;
+    let entry = Entry { key, ..Entry::default() };
+    let verdict = rules.submit(Some(&entry), submission).ok()?;
+    (!verdict.is_changed).then_some(verdict)
+}
+
+async fn store(
+    services: &Services,
+    realm: &Realm,
+    checked: &[Checked],
+    path: impl Fn(usize) -> String,
+) -> Result<Vec<Verdict>, Failure> {
+    let scores = checked.iter().map(|checked| checked.score.clone()).collect();
+    let stored = services.store().submit_scores(realm, scores).await?;
+    stored.map_err(|(at, refusal)| refused(refusal, &path(at)))
+}
+
+fn refused(refusal: ScoreRefusal, path: &str) -> Failure {
+    let (kind, code, field) = match &refusal {
+        ScoreRefusal::Rules(Refused::Score { .. } | Refused::Sum) => {
+            (Kind::BadInput, "out_of_range", "score")
+        }
+        ScoreRefusal::Rules(Refused::Sub) => (Kind::BadInput, "out_of_range", "sub"),
+        ScoreRefusal::Rules(Refused::Attempts(_)) => (Kind::Conflict, "no_attempts_left", "board"),
+        ScoreRefusal::Rules(Refused::NotOpen(_)) => (Kind::Conflict, "not_open", "board"),
+        ScoreRefusal::Rules(Refused::Closed(_)) => (Kind::Conflict, "board_closed", "board"),
+        ScoreRefusal::Seats(_) => (Kind::Conflict, "board_full", "board"),
+        ScoreRefusal::Account => (Kind::NotFound, "no_such_player", "account"),
+    };
+    let sentence = match refusal {
+        ScoreRefusal::Rules(refused) => refused.to_string(),
+        ScoreRefusal::Seats(seats) => format!("all {seats} places of this season are taken"),
+        ScoreRefusal::Account => "there is no such account here".to_owned(),
+    };
+    Failure::new(kind, code, sentence).at(format!("{path}{field}"))
+}
+
+async fn shown(services: &Services, checked: &Checked, verdict: &Verdict) -> SubmittedScore {
+    let NewScore { board, rules, season, account, .. } = &checked.score;
+    let ranked = services.boards().ranked(services, *board, *season);
+    ranked.loaded(SHORT_WAIT).await;
+    let standing = ranked
+        .ask(|ranks| (ranks.standing(account.as_str()).map(|standing| standing.rank), ranks.len() as u64))
+        .ok();
+    SubmittedScore {
+        board: checked.defined.name.to_string(),
+        account: account.to_string(),
+        season: season.0,
+        score: rules.turned(verdict.entry.key.score),
+        sub: rules.turned(verdict.entry.key.sub),
+        at_ms: verdict.entry.key.at_ms,
+        improved: verdict.improved,
+        again: verdict.again,
+        rank: standing.and_then(|(rank, _)| rank),
+        entries: standing.map(|(_, entries)| entries),
+    }
+}
+
+pub(crate) async fn remove(services: Services, caller: Caller, input: RemoveEntry) -> Result<Done, Failure> {
+    let (realm, account): (Realm, AccountId) =
+        subject(&services, &caller, input.account.as_deref(), "account")?;
+    let defined = services.boards().find(&services, &realm, &input.board).await?;
+    if is_player(&caller) {
+        if account.as_str() != account_of(&services, &caller) {
+            return Err(Failure::field("account", "players remove their own entry: leave it out"));
+        }
+        // Otherwise a player would undo what the game has judged, or have more attempts.
+        if defined.board.writers != Writers::Players || defined.board.attempts.is_some() {
+            let sentence = "entries of this board are removed by the game's operators";
+            return Err(Failure::new(Kind::Forbidden, "server_only", sentence).at("board"));
+        }
+    }
+    let season = super::read::season(&services, &defined, input.season).await?;
+    match services.store().remove_entry(defined.number, season, &account).await {
+        Ok(()) => {
+            tracing::info!(board = %defined.name, ?realm, %account, "an entry was removed");
+            Ok(DONE)
+        }
+        Err(StoreError::Missing { .. }) => Err(super::read::no_entry()),
+        Err(error) => Err(error.into()),
+    }
+}

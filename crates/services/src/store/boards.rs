@@ -1,0 +1,239 @@
+//! Boards: their definitions and seasons. Entries are in `entries.rs`.
+
+use super::Store;
+use super::error::StoreError;
+use super::lives::Swept;
+use super::sql::{Done, Sql, TableRow, params};
+use super::types::check_size;
+use parlor_server::realm::Realm;
+use parlor_social::{BoardName, Season};
+
+/// Maximum number of boards of one realm.
+pub const BOARDS_MAX: usize = 1000;
+/// Maximum bytes of a board's definition.
+pub const BOARD_BYTES_MAX: usize = 16 << 10;
+
+/// Maximum number of entries that one transaction deletes, because it delays other writes.
+const SWEEP: usize = 1000;
+/// Time from the deletion of a board to that of its rows: writes that were under way have ended then.
+const GONE_FOR_MS: u64 = 60_000;
+
+/// The number of a board, which is never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BoardNumber(pub u64);
+
+/// A defined board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredBoard {
+    /// Its number.
+    pub number: BoardNumber,
+    /// Its name.
+    pub name: BoardName,
+    /// Counts its definitions, from 1.
+    pub version: u64,
+    /// Its definition.
+    pub document: Vec<u8>,
+    /// The newest season that has or had entries.
+    pub newest: Season,
+}
+
+/// A season with entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredSeason {
+    /// Which.
+    pub season: Season,
+    /// Number of its entries.
+    pub entries: u64,
+}
+
+impl Store {
+    /// Defines a board, or changes its definition. Its entries stay. With `version`, only that version is
+    /// changed; 0 is a board that does not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if the version is another one; [`StoreError::Quota`] beyond [`BOARDS_MAX`].
+    pub async fn put_board(
+        &self,
+        realm: &Realm,
+        name: &BoardName,
+        document: Vec<u8>,
+        version: Option<u64>,
+        now_ms: u64,
+    ) -> Result<StoredBoard, StoreError> {
+        check_size("the board's definition", document.len(), BOARD_BYTES_MAX)?;
+        let (realm, name) = (realm.clone(), name.clone());
+        self.write(document.len(), move |sql| put(sql, &realm, &name, &document, version, now_ms)).await
+    }
+
+    /// Deletes a board. Its entries are deleted afterwards, by [`sweep_boards`](Self::sweep_boards).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Missing`] if there is no such board.
+    pub async fn delete_board(
+        &self,
+        realm: &Realm,
+        name: &BoardName,
+        now_ms: u64,
+    ) -> Result<BoardNumber, StoreError> {
+        let (realm, name) = (realm.clone(), name.clone());
+        self.write_sparing(move |sql| {
+            let board = board(sql, &realm, &name)?.ok_or(StoreError::Missing { what: "board" })?;
+            sql.later(
+                "UPDATE boards SET name = NULL, changed_ms = $1 WHERE number = $2",
+                params![now_ms, board.number.0],
+            )?;
+            sql.later("UPDATE board_seasons SET gone = 1 WHERE board = $1", params![board.number.0])?;
+            Ok(board.number)
+        })
+        .await
+    }
+
+    /// A board by its name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn board(&self, realm: &Realm, name: &BoardName) -> Result<Option<StoredBoard>, StoreError> {
+        let (realm, name) = (realm.clone(), name.clone());
+        self.read(move |sql| board(sql, &realm, &name)).await
+    }
+
+    /// All boards of a realm, ordered by name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn boards(&self, realm: &Realm) -> Result<Vec<StoredBoard>, StoreError> {
+        let realm = realm.clone();
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT number, name, version, document,
+                 CAST(COALESCE((SELECT MAX(season) FROM board_seasons s WHERE s.board = number), 0) AS BIGINT)
+                 FROM boards WHERE realm = $1 AND name IS NOT NULL ORDER BY name LIMIT $2",
+                params![&realm, BOARDS_MAX],
+            )?;
+            rows.into_iter().map(|mut row| read_board(&mut row)).collect()
+        })
+        .await
+    }
+
+    /// The seasons of a board that have or had entries, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn board_seasons(&self, board: BoardNumber) -> Result<Vec<StoredSeason>, StoreError> {
+        self.read(move |sql| seasons(sql, board)).await
+    }
+
+    /// Deletes a part of the entries of seasons and boards that are gone.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn sweep_boards(&self, now_ms: u64) -> Result<Swept, StoreError> {
+        self.write_sparing(move |sql| sweep(sql, now_ms)).await
+    }
+}
+
+fn read_board(row: &mut TableRow) -> Done<StoredBoard> {
+    let name = row.text(1)?;
+    let name = BoardName::new(&name).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let (number, version) = (BoardNumber(row.number(0)?), row.number(2)?);
+    Ok(StoredBoard { number, name, version, document: row.bytes(3)?, newest: Season(row.number(4)?) })
+}
+
+fn board(sql: &mut dyn Sql, realm: &Realm, name: &BoardName) -> Done<Option<StoredBoard>> {
+    let mut rows = sql.rows(
+        "SELECT number, name, version, document,
+         CAST(COALESCE((SELECT MAX(season) FROM board_seasons s WHERE s.board = number), 0) AS BIGINT)
+         FROM boards WHERE realm = $1 AND name = $2",
+        params![realm, name.as_str()],
+    )?;
+    rows.first_mut().map(read_board).transpose()
+}
+
+fn put(
+    sql: &mut dyn Sql,
+    realm: &Realm,
+    name: &BoardName,
+    document: &[u8],
+    version: Option<u64>,
+    now_ms: u64,
+) -> Done<StoredBoard> {
+    let before = board(sql, realm, name)?;
+    let current = before.as_ref().map_or(0, |before| before.version);
+    if version.is_some_and(|version| version != current) {
+        return Err(StoreError::Stale { current }.into());
+    }
+    if let Some(before) = before {
+        sql.later(
+            "UPDATE boards SET version = $1, changed_ms = $2, document = $3 WHERE number = $4",
+            params![current + 1, now_ms, document, before.number.0],
+        )?;
+        return Ok(StoredBoard { version: current + 1, document: document.to_vec(), ..before });
+    }
+    let others = sql.rows(
+        "SELECT number FROM boards WHERE realm = $1 AND name IS NOT NULL LIMIT $2",
+        params![realm, BOARDS_MAX],
+    )?;
+    if others.len() >= BOARDS_MAX {
+        let sentence = format!("an app's environment may have {BOARDS_MAX}; delete one that is not used");
+        return Err(StoreError::Quota { what: "the boards", sentence }.into());
+    }
+    sql.change(
+        "INSERT INTO boards (realm, name, version, changed_ms, document) VALUES ($1, $2, $3, $4, $5)",
+        params![realm, name.as_str(), 1_u64, now_ms, document],
+    )?;
+    board(sql, realm, name)?.ok_or_else(|| StoreError::Missing { what: "board" }.into())
+}
+
+pub(super) fn seasons(sql: &mut dyn Sql, board: BoardNumber) -> Done<Vec<StoredSeason>> {
+    let rows = sql.rows(
+        "SELECT season, entries FROM board_seasons WHERE board = $1 AND gone = 0 ORDER BY season DESC",
+        params![board.0],
+    )?;
+    rows.into_iter()
+        .map(|mut row| Ok(StoredSeason { season: Season(row.number(0)?), entries: row.number(1)? }))
+        .collect()
+}
+
+fn sweep(sql: &mut dyn Sql, now_ms: u64) -> Done<Swept> {
+    let mut gone = sql.rows("SELECT board, season FROM board_seasons WHERE gone = 1 LIMIT 1", params![])?;
+    if let Some(row) = gone.first_mut() {
+        return sweep_season(sql, row.number(0)?, row.number(1)?);
+    }
+    let mut boards = sql.rows(
+        "SELECT number FROM boards WHERE name IS NULL AND changed_ms <= $1 LIMIT 1",
+        params![now_ms.saturating_sub(GONE_FOR_MS)],
+    )?;
+    let Some(row) = boards.first_mut() else { return Ok(Swept::default()) };
+    let number = row.number(0)?;
+    // A score that was under way when the board was deleted may have begun a season.
+    let left = sql.change("UPDATE board_seasons SET gone = 1 WHERE board = $1", params![number])?;
+    if left == 0 {
+        sql.change("DELETE FROM boards WHERE number = $1", params![number])?;
+    }
+    Ok(Swept { rows: 0, is_more: true })
+}
+
+fn sweep_season(sql: &mut dyn Sql, board: u64, season: u64) -> Done<Swept> {
+    let rows = sql.rows(
+        "SELECT account FROM board_entries WHERE board = $1 AND season = $2 LIMIT $3",
+        params![board, season, SWEEP],
+    )?;
+    let count = rows.len();
+    for mut row in rows {
+        let account = row.text(0)?;
+        sql.later(
+            "DELETE FROM board_entries WHERE board = $1 AND season = $2 AND account = $3",
+            params![board, season, &account],
+        )?;
+    }
+    if count < SWEEP {
+        sql.later("DELETE FROM board_seasons WHERE board = $1 AND season = $2", params![board, season])?;
+    }
+    Ok(Swept { rows: count as u64, is_more: true })
+}

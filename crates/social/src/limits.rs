@@ -1,0 +1,26 @@
+//! Limits of boards, all in one place.
+
+use core::time::Duration;
+
+/// The largest score, sub-score and sum, and as a negative number the smallest: JavaScript reads no larger one exactly.
+pub const NUMBER_MAX: i64 = (1 << 53) - 1;
+/// Maximum bytes of a board's name.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Maximum bytes of a board's title.
+pub const TITLE_BYTES_MAX: usize = 256;
+/// Maximum bytes of a board's schedule.
+pub const SCHEDULE_BYTES_MAX: usize = 128;
+/// Least time from one reset to the next.
+pub const SEASON_LEAST: Duration = Duration::from_secs(60 * 60);
+/// Largest offset from UTC, in minutes.
+pub const OFFSET_MINUTES_MAX: i32 = 14 * 60;
+/// Maximum number of past seasons that a board keeps.
+pub const SEASONS_MAX: u32 = 64;
+/// Maximum bytes of what a player says with a score.
+pub const EXTRA_BYTES_MAX: usize = 1024;
+/// Maximum bytes of a submission's id.
+pub const ID_BYTES_MAX: usize = 64;
+/// Number of submissions that an entry remembers by their ids.
+pub const IDS: usize = 4;
+/// Maximum number of entries that [`Ranks`](crate::Ranks) holds.
+pub const ENTRIES_MAX: usize = 1 << 25;

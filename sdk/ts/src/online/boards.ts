@@ -1,0 +1,106 @@
+// Boards: scores, ranks and pages for an account.
+
+import { ParlorError } from "../error.js";
+import { camel, type Camel } from "./camel.js";
+import { given } from "./given.js";
+import type { JsonObject, Operations } from "./operations.js";
+
+/** A score with what belongs to it. */
+export interface Score {
+  /** The score; on a board of sums, what is added. */
+  score: number;
+  /** Decides between equal scores. Default: 0. */
+  sub?: number;
+  /** Data to show with the score, up to 1 KiB. */
+  extra?: JsonObject;
+  /** Names the submission: one that is sent again with the same id counts once. Default: a random one. */
+  id?: string;
+}
+
+/** What a score has made of the player's entry. */
+export type Submitted = Camel<Operations["board.submit"]["out"]>;
+/** Entries of a board, the best first. */
+export type BoardPage = Camel<Operations["board.top"]["out"]>;
+/** An entry of a board. */
+export type BoardEntry = BoardPage["entries"][number];
+/** A board on a list. */
+export type BoardInfo = Camel<Operations["board.list"]["out"]["boards"][number]>;
+/** A season of a board: its beginning in milliseconds since 1970, or 0, and the number of its entries. */
+export type BoardSeason = Camel<Operations["board.seasons"]["out"]["seasons"][number]>;
+
+/** A board of the account's game. */
+export interface Board {
+  readonly name: string;
+  /** Submits a score. If the connection is lost before the answer, it is sent again, and counts once. */
+  submit(score: number | Score): Promise<Submitted>;
+  /** Up to 100 entries from a position on; the best entry has position 1. */
+  top(options?: { from?: number; count?: number }): Promise<BoardPage>;
+  /** Up to 100 entries with the player's own in their middle. Rejects with `no_such_entry` without one. */
+  around(options?: { count?: number }): Promise<BoardPage>;
+  /** The entries of up to 100 accounts, such as friends. Those without an entry are left out. */
+  of(accounts: readonly string[]): Promise<BoardPage>;
+  /** The seasons that have or had entries, the newest first. */
+  seasons(): Promise<readonly BoardSeason[]>;
+  /** The same board in a past season. Scores still count in the current one. */
+  season(season: number): Board;
+  /** Removes the player's own entry from a board to which players submit. */
+  remove(): Promise<void>;
+}
+
+/** Asks for an operation, as `Account.call` does. */
+type Call = <O extends keyof Operations>(op: O, input: Operations[O]["in"]) => Promise<Operations[O]["out"]>;
+
+/** Attempts at a submission whose answer is lost. */
+const ATTEMPTS = 3;
+
+export class BoardImpl implements Board {
+  readonly #call: Call;
+  readonly #where: { board: string; season?: number };
+
+  constructor(call: Call, readonly name: string, season?: number) {
+    this.#call = call;
+    this.#where = season === undefined ? { board: name } : { board: name, season };
+  }
+
+  async submit(score: number | Score): Promise<Submitted> {
+    const { id = randomId(), ...rest } = typeof score === "number" ? { score } : score;
+    const input = { board: this.name, id, ...given({ ...rest }) } as Operations["board.submit"]["in"];
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return camel(await this.#call("board.submit", input));
+      } catch (thrown) {
+        const isLost = thrown instanceof ParlorError && thrown.code === "connection_lost";
+        if (!isLost || attempt === ATTEMPTS) throw thrown;
+      }
+    }
+  }
+
+  async top({ from, count }: { from?: number; count?: number } = {}): Promise<BoardPage> {
+    return camel(await this.#call("board.top", { ...this.#where, ...given({ from, count }) }));
+  }
+
+  async around({ count }: { count?: number } = {}): Promise<BoardPage> {
+    return camel(await this.#call("board.around", { ...this.#where, ...given({ count }) }));
+  }
+
+  async of(accounts: readonly string[]): Promise<BoardPage> {
+    return camel(await this.#call("board.of", { ...this.#where, accounts: [...accounts] }));
+  }
+
+  async seasons(): Promise<readonly BoardSeason[]> {
+    return camel((await this.#call("board.seasons", { board: this.name })).seasons);
+  }
+
+  season(season: number): Board {
+    return new BoardImpl(this.#call, this.name, season);
+  }
+
+  async remove(): Promise<void> {
+    await this.#call("board.remove", this.#where);
+  }
+}
+
+function randomId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

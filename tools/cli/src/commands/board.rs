@@ -1,0 +1,110 @@
+//! `parlor board`: boards in a terminal.
+
+use crate::args::board::{BoardArgs, Task};
+use crate::services::{self, wait};
+use crate::typed::shown;
+use parlor::online::{self, Account, Board, BoardEntry, BoardInfo, BoardPage, Score, Submitted};
+use parlor_terminal::connect_options;
+use parlor_terminal::print::say;
+use parlor_terminal::run_until::stop_flag;
+use std::sync::atomic::AtomicBool;
+
+/// Runs the command.
+///
+/// # Errors
+/// What was wrong with the arguments, or what the server said.
+pub(crate) fn run(args: &BoardArgs) -> anyhow::Result<()> {
+    let (account, stop) = (account(args)?, stop_flag()?);
+    match &args.what {
+        Task::List => list(&account, &stop),
+        Task::Top { board, from, count, season } => {
+            let board = in_season(account.board(board), *season);
+            let page = wait(board.top(*from, usize::try_from(*count)?), &stop)?;
+            show(&page);
+            Ok(())
+        }
+        Task::Around { board, count, season } => {
+            let board = in_season(account.board(board), *season);
+            show(&wait(board.around(usize::try_from(*count)?), &stop)?);
+            Ok(())
+        }
+        Task::Submit { board, score, sub } => {
+            let score = Score { score: *score, sub: *sub, ..Score::default() };
+            say(&result(&wait(account.board(board).submit_with(score), &stop)?));
+            Ok(())
+        }
+        Task::Seasons { board } => {
+            for season in wait(account.board(board).seasons(), &stop)? {
+                say(&format!("{}  {} entries", season.season, season.entries));
+            }
+            Ok(())
+        }
+        Task::Remove { board } => {
+            wait(account.board(board).remove(), &stop)?;
+            say("removed");
+            Ok(())
+        }
+    }
+}
+
+fn account(args: &BoardArgs) -> anyhow::Result<Account> {
+    let server = services::server(args.server.as_deref())?;
+    let name = connect_options::name(args.name.as_deref());
+    let session = services::session_file(args.session.as_deref(), &server, &name)?;
+    let sign_in = online::sign_in(&server).name(&name).session_file(&session);
+    let sign_in = match &args.ca {
+        Some(file) => sign_in.trust(services::roots(file)?),
+        None => sign_in,
+    };
+    Ok(sign_in.account(&args.app)?)
+}
+
+fn in_season(board: Board, season: Option<u64>) -> Board {
+    season.map_or(board.clone(), |season| board.season(season))
+}
+
+fn list(account: &Account, stop: &AtomicBool) -> anyhow::Result<()> {
+    let (mut after, mut count) = (None, 0);
+    loop {
+        let part = wait(account.boards(after.as_deref()), stop)?;
+        count += part.boards.len();
+        part.boards.iter().for_each(|board| say(&line(board)));
+        after = part.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    if count == 0 {
+        say(
+            "this game has no boards; on a server for development `parlor board submit BOARD SCORE` makes one",
+        );
+    }
+    Ok(())
+}
+
+fn line(board: &BoardInfo) -> String {
+    let BoardInfo { board, title, order, keep, writers, .. } = board;
+    let text = [board, order, keep, writers, title].map(|text| shown(text)).join("  ");
+    text.trim_end().to_owned()
+}
+
+fn show(page: &BoardPage) {
+    page.entries.iter().for_each(|entry| say(&place(entry)));
+    say(&format!("{} of {} entries", page.entries.len(), page.entries_total));
+}
+
+fn place(entry: &BoardEntry) -> String {
+    let BoardEntry { rank, score, sub, name, account, .. } = entry;
+    let sub = if *sub == 0 { String::new() } else { format!(" ({sub})") };
+    format!("{rank:>6}  {score:>12}{sub}  {}", shown(name.as_deref().unwrap_or(account)))
+}
+
+fn result(submitted: &Submitted) -> String {
+    let Submitted { score, improved, rank, entries, .. } = submitted;
+    let how = if *improved { "a better score" } else { "no better score" };
+    let rank = match (rank, entries) {
+        (Some(rank), Some(entries)) => format!(", rank {rank} of {entries}"),
+        _ => String::new(),
+    };
+    format!("{how}: {score}{rank}")
+}
