@@ -13,8 +13,9 @@ use crate::steps::{Invocation, Level, Missing, Work, need};
 pub(crate) const FILE: &str = "target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm";
 
 const TARGET: &str = "wasm32-unknown-unknown";
-/// All but the target. Its directory is its own: another compiler would throw out everything in the usual one. The crate
-/// is also a library for its tests: linked as one as well, it would keep functions that no page calls, an eighth of it.
+/// All but the target. Its directory is its own: another compiler would throw out everything in the usual
+/// one. The crate is also a library for its tests: linked as one as well, it would keep functions that no
+/// page calls, an eighth of it.
 const BUILD: &str =
     "rustc --lib --crate-type cdylib -p parlor-wasm --profile web --target-dir target/wasm --target";
 const HINT: &str = "`rustup target add wasm32-unknown-unknown`, or on Debian \
@@ -24,8 +25,9 @@ const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std";
 
-/// A panic is a trap without a text, and the texts of panics are left out, with `Debug`: the head of crates/wasm has what a page
-/// is promised. Only a standard library that is compiled along can do so.
+/// A panic is a trap without a text, and the texts of panics are left out: the head of crates/wasm has what a
+/// page is promised. So is the code of `Debug`; tidy sees to it that no text which a page can read needs it.
+/// Only a standard library that is compiled along can do so.
 const RUSTFLAGS: &str = "-Zunstable-options -Zlocation-detail=none -Zfmt-debug=none -Cpanic=immediate-abort";
 
 /// Chooses the toolchain that compiles what a page loads.

@@ -30,8 +30,8 @@ struct Place {
     is_here: bool,
 }
 
-/// The entries of a map, and a key that is sought among them. It is a trait, because the table of a `dyn Fn` has two
-/// functions for each kind of map.
+/// The entries of a map, and a key that is sought among them. It is a trait, because the table of a `dyn Fn`
+/// has two functions for each kind of map.
 trait Sought {
     /// The length of a chunk.
     fn len(&self, chunk: usize) -> usize;

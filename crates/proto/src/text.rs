@@ -1,13 +1,13 @@
 //! Names and times in texts for people.
 //!
-//! The core of pages is compiled without the code of `Debug`, which is large, so a text that a page can see has no
-//! `{:?}`: it would come out empty.
+//! The core of pages is compiled without the code of `Debug`, which is large, so a text that a page can see
+//! has no `{:?}`: it would come out empty.
 
 use core::fmt::{self, Write as _};
 use core::time::Duration;
 
-/// Shows a text that somebody chose, in quotes. What could forge a line, a quote or a direction of writing is escaped,
-/// in the style of JSON.
+/// Shows a text that somebody chose, in quotes. What could forge a line, a quote or a direction of writing is
+/// escaped, in the style of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted<'a>(pub &'a str);
 
@@ -31,7 +31,11 @@ impl fmt::Display for Quoted<'_> {
 
 /// Whether a character has no width, separates lines, or turns the direction of those around it.
 fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    let lines_and_directions = '\u{2028}'..='\u{202e}';
+    let joiners = '\u{2060}'..='\u{206f}';
+    lines_and_directions.contains(&letter)
+        || joiners.contains(&letter)
+        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{feff}')
 }
 
 /// Shows a time in milliseconds, with its microseconds if there are some: `250 ms`, `16.667 ms`.

@@ -286,8 +286,8 @@ pub(crate) fn ask<A: Answer>(act: impl FnOnce(&mut Room, &mut Vec<u8>) -> Result
     tell(0, |room, _, out| act(room, out))
 }
 
-/// What a call does with the room. It is a trait, because the table of a `dyn FnMut` has two functions for each of the
-/// many calls.
+/// What a call does with the room. It is a trait, because the table of a `dyn FnMut` has two functions for
+/// each of the many calls.
 trait ActOnRoom {
     fn act(&mut self, room: &mut Room, given: &mut Given, out: &mut Vec<u8>) -> Result<(), Fault>;
 }

@@ -13,7 +13,10 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RecordingError {
     /// The file is not a recording.
-    #[error("this is no recording: it does not begin with {}", Quoted(core::str::from_utf8(MAGIC).unwrap_or_default()))]
+    #[error(
+        "this is no recording: it does not begin with {}",
+        Quoted(core::str::from_utf8(MAGIC).unwrap_or_default())
+    )]
     NotARecording,
     /// The recording has another format version.
     #[error(

@@ -11,7 +11,10 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SchemaError {
     /// Two components have the same name.
-    #[error("the component {} is registered twice: register it once, or name it otherwise", Quoted(.component))]
+    #[error(
+        "the component {} is registered twice: register it once, or name it otherwise",
+        Quoted(.component)
+    )]
     DuplicateComponent {
         /// Their name.
         component: String,
@@ -34,14 +37,18 @@ pub enum SchemaError {
     #[error("a schema has at most {COMPONENTS_MAX} components of a game")]
     TooManyComponents,
     /// A component has too many fields.
-    #[error("the component {} has more than {FIELDS_MAX} fields: make two components of it", Quoted(.component))]
+    #[error(
+        "the component {} has more than {FIELDS_MAX} fields: make two components of it",
+        Quoted(.component)
+    )]
     TooManyFields {
         /// The component.
         component: String,
     },
     /// A component has too many lanes.
     #[error(
-        "the component {} has {lanes} lanes, {LANES_MAX} are allowed: make two components of it", Quoted(.component)
+        "the component {} has {lanes} lanes, {LANES_MAX} are allowed: make two components of it",
+        Quoted(.component)
     )]
     TooManyLanes {
         /// The component.
@@ -83,7 +90,8 @@ pub enum SchemaError {
     },
     /// The field for interest has no position.
     #[error(
-        "interest needs a vector, a transform or a body, and {} has none as its field {field}", Quoted(.component)
+        "interest needs a vector, a transform or a body, and {} has none as its field {field}",
+        Quoted(.component)
     )]
     InterestField {
         /// The component, by name or number.
