@@ -14,6 +14,7 @@ use crate::output::{print, tell};
 use anyhow::{Context, bail, ensure};
 use parlor_proto::random::SplitMix64;
 use parlor_server::admission::SigningKey;
+use parlor_server::embed::unix_ms;
 use parlor_server::realm::{ENVIRONMENT, Realm};
 use parlor_services::operator_token;
 use parlor_services::store::{Account, AccountId, AccountKind, NewScore, Role, Store};
@@ -203,6 +204,8 @@ impl Desk {
                 score: i64::try_from(random.draw() % 1_000_000).unwrap_or_default(),
             })
             .collect();
+        // A guest that was not seen for long would be deleted at the server's start.
+        let created_ms = unix_ms();
         let mut writes = JoinSet::new();
         for part in held.chunks(PART) {
             let accounts: Result<Vec<AccountId>, _> =
@@ -224,7 +227,7 @@ impl Desk {
                 for id in accounts {
                     let (kind, role) = (AccountKind::Guest, Role::Player);
                     let display_name = "a player".to_owned();
-                    let account = Account { id, kind, role, display_name, created_ms: 1 };
+                    let account = Account { id, kind, role, display_name, created_ms };
                     store.create_account(&realm, &account, None).await?;
                 }
                 let stored = store.submit_scores(&realm, scores).await?;

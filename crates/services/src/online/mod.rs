@@ -47,9 +47,9 @@ mod unread;
 mod verified;
 mod webhook;
 
-use crate::store::{EntryWatch, OpenError, Role, Store, StoreError};
+use crate::store::{OpenError, Role, Store, StoreError};
 use bans::Bans;
-use boards::{Boards, RankIndex};
+use boards::Boards;
 use charges::Charges;
 pub use config::{KEEP_MATCHES_DAYS, OnlineConfig, OnlineMemory, SIGN_IN_TIME};
 use core::time::Duration;
@@ -200,10 +200,8 @@ impl Online {
         let mut random = ChaCha12Rng::from_seed(embed::random().map_err(no_randomness)?);
         let passwords = Passwords::start(clock, || random.next_u64()).map_err(OnlineError::Thread)?;
         let new_accounts = Charges::new(accounts::NEW_ACCOUNTS, clock, || random.next_u64());
-        let ranks = RankIndex::new(config.memory.boards);
-        store.watch_entries(Arc::clone(&ranks) as Arc<dyn EntryWatch>);
         let makes_boards = is_development && config.is_open;
-        let boards = Boards::new(Arc::clone(&ranks), clock, makes_boards, || random.next_u64());
+        let boards = Boards::new(&store, config.memory.boards, clock, makes_boards, || random.next_u64());
         let operations = operations::all();
         let inner = Inner {
             store,
@@ -244,7 +242,7 @@ impl Online {
         let keeping = runtime.spawn(matches::keep(services.clone(), kept, Arc::clone(&server)));
         runtime.spawn(matches::look_after(services.clone(), server, config.keep_matches_days));
         runtime.spawn(deadlines::watch(services.clone()));
-        runtime.spawn(ranks.look_after());
+        runtime.spawn(boards::look_after(services.clone()));
         runtime.spawn(games::watch(services.clone()));
         runtime.spawn(lives::look_after(services.clone()));
         if let Some(target) = webhook {

@@ -47,8 +47,8 @@ struct Told {
 
 impl EntryWatch for Told {
     fn committed(&self, changes: &[EntryChange]) {
-        let mut keys = self.keys.lock().unwrap();
-        *self.count.lock().unwrap() += changes.len();
+        let mut keys = self.keys.lock().expect("no panic");
+        *self.count.lock().expect("no panic") += changes.len();
         for change in changes.iter().cloned() {
             let at = (change.board, change.season, change.account);
             match change.key {
@@ -64,7 +64,7 @@ impl EntryWatch for Told {
 }
 
 async fn loaded(store: &Store, board: BoardNumber, season: Season) -> Vec<(String, Key)> {
-    store.load_entries(board, season, "").await.unwrap()
+    store.load_entries(board, season, "").await.expect("entries")
 }
 
 #[tokio::test]

@@ -14,6 +14,44 @@ export interface AccountView {
   role: "player" | "server" | "admin";
 }
 
+/** An entry. */
+export interface BoardEntryView {
+  account: string;
+  at_ms: number;
+  extra?: JsonObject | null;
+  name?: string | null;
+  position: number;
+  rank: number;
+  score: number;
+  sub: number;
+  tries?: number | null;
+}
+
+/** What a submission does to an entry. */
+export type BoardKeep = "best" | "last" | "sum";
+
+/** Which scores are better. */
+export type BoardOrder = "most" | "least";
+
+/** A board. */
+export interface BoardView {
+  attempts?: number | null;
+  board: string;
+  closes_ms?: number | null;
+  ends_ms?: number | null;
+  keep: BoardKeep;
+  opens_ms?: number | null;
+  order: BoardOrder;
+  season: number;
+  seats?: number | null;
+  title: string;
+  version: number;
+  writers: BoardWriters;
+}
+
+/** Who may submit. */
+export type BoardWriters = "players" | "server";
+
 /** The result of one check of a move. */
 export type Check = "not_applicable" | "pending" | "valid" | "disputed" | "superseded";
 
@@ -229,6 +267,12 @@ export interface RoomView {
   visibility: Visibility;
 }
 
+/** A season. */
+export interface SeasonView {
+  entries: number;
+  season: number;
+}
+
 /** Whether a seated player takes part in the game. */
 export type Status = "active" | "resigned" | "timed_out";
 
@@ -274,7 +318,7 @@ export interface Operations {
   /** Deletes the account: it leaves its rooms, and nobody can sign in to it any more. `/v1/account/delete` over HTTP. */
   "account.delete": { in: { account: string }; out: { done: true } };
   /** Gives all that is stored about the account, part by part. `/v1/account/export` over HTTP. */
-  "account.export": { in: { after?: string }; out: { entries: Json[]; kind: "account" | "sign_ins" | "rooms" | "inbox" | "matches"; next?: string | null } };
+  "account.export": { in: { after?: string }; out: { entries: Json[]; kind: "account" | "sign_ins" | "rooms" | "inbox" | "matches" | "boards"; next?: string | null } };
   /** Gives the account one more way to sign in. `/v1/account/credentials` over HTTP. */
   "account.link": { in: { device?: string | null; email?: string | null; password?: string | null }; out: { done: true } };
   /** Says whose token this is, and how one can sign in to the account. `/v1/account` over HTTP. */
@@ -297,6 +341,20 @@ export interface Operations {
   "auth.refresh": { in: { app: string; environment?: string; refresh_token: string }; out: { access_token: string; account: AccountView; expires_in_s: number; refresh_token: string } };
   /** Ends a sign-in: its refresh token is good no more, and its sockets close. `/v1/auth/sign-out` over HTTP. */
   "auth.sign_out": { in: { app: string; environment?: string; refresh_token: string }; out: { done: true } };
+  /** Gives the entries around a player's. `/v1/boards/{board}/around` over HTTP. */
+  "board.around": { in: { account?: string; board: string; count?: number; season?: number }; out: { ends_ms?: number | null; entries: BoardEntryView[]; entries_total: number; season: number } };
+  /** Lists the boards of the game. `/v1/boards` over HTTP. */
+  "board.list": { in: { after?: string; limit?: number }; out: { boards: BoardView[]; next?: string | null } };
+  /** Gives the entries of these players, such as friends. `/v1/boards/{board}/of` over HTTP. */
+  "board.of": { in: { board: string; accounts: string[]; season?: number | null }; out: { ends_ms?: number | null; entries: BoardEntryView[]; entries_total: number; season: number } };
+  /** Removes an entry: a player's own, and for operators any. `/v1/boards/{board}/remove` over HTTP. */
+  "board.remove": { in: { board: string; account?: string | null; season?: number | null }; out: { done: true } };
+  /** Lists the seasons of a board. `/v1/boards/{board}/seasons` over HTTP. */
+  "board.seasons": { in: { board: string }; out: { seasons: SeasonView[] } };
+  /** Submits a score. `/v1/boards/{board}/scores` over HTTP. */
+  "board.submit": { in: { board: string; account?: string | null; extra?: JsonObject | null; id?: string | null; score: number; sub?: number | null }; out: { account: string; again: boolean; at_ms: number; board: string; entries?: number | null; improved: boolean; rank?: number | null; score: number; season: number; sub: number } };
+  /** Gives the best entries of a board, or those from any position on. `/v1/boards/{board}` over HTTP. */
+  "board.top": { in: { board: string; count?: number; from?: number; season?: number }; out: { ends_ms?: number | null; entries: BoardEntryView[]; entries_total: number; season: number } };
   /** Forgets the notices that the player knows. `/v1/inbox/acknowledge` over HTTP. */
   "inbox.acknowledge": { in: { up_to: number }; out: { done: true } };
   /** Says what happened in the player's rooms. `/v1/inbox` over HTTP. */

@@ -250,6 +250,26 @@ describe("a turn room", () => {
   });
 });
 
+it("t3: a board takes scores, and gives ranks and pages", async () => {
+  const [ada, bob] = await Promise.all([signed("ada"), signed("bob")]);
+  const [hers, his] = [ada.board("points"), bob.board("points")];
+  await hers.submit(5);
+  const score = { score: 9, sub: 2, extra: { best_lap: 3 }, id: "one" };
+  expect(await his.submit(score)).toMatchObject({ score: 9, sub: 2, improved: true, again: false, rank: 1, entries: 2 });
+  expect((await his.submit(score)).again).toBe(true);
+  const { entries, entriesTotal } = await hers.top();
+  expect(entries.map(({ rank, score, name, extra }) => [rank, score, name, extra])).toEqual([[1, 9, "bob", { best_lap: 3 }], [2, 5, "ada", undefined]]);
+  expect(entriesTotal).toBe(2);
+  expect((await hers.around({ count: 1 })).entries).toEqual(entries.slice(1));
+  expect((await hers.of([bob.id, "nobody"])).entries).toEqual(entries.slice(0, 1));
+  expect(await hers.seasons()).toEqual([{ season: 0, entries: 2 }]);
+  const boards = [];
+  for await (const board of ada.boards()) boards.push(board);
+  expect(boards).toMatchObject([{ board: "points", keep: "best", writers: "players" }]);
+  await hers.remove();
+  expect((await refusal(hers.around())).code).toBe("no_such_entry");
+});
+
 it("the types of operations are the server's", async () => {
   const kept = readFileSync(new URL("../../src/online/operations.ts", import.meta.url), "utf8");
   expect(kept, "run: npm run operations").toBe(operationsOf(await documentOf()));

@@ -8,7 +8,6 @@ mod read;
 mod submit;
 
 pub(super) use define::{define, delete};
-pub(super) use index::RankIndex;
 pub(super) use read::{OwnEntryView, around, list, of, seasons, top};
 pub(super) use submit::{remove, submit, submit_many};
 
@@ -16,9 +15,9 @@ use super::Services;
 use super::budgets::AccountBudgets;
 use super::failure::{Failure, Kind};
 use super::table::Caller;
-use crate::store::{AccountId, BoardNumber, Role, StoreError, StoredBoard};
+use crate::store::{AccountId, BoardNumber, EntryWatch, Role, Store, StoreError, StoredBoard};
 use core::time::Duration;
-use index::{NoRanks, Ranked};
+use index::{NoRanks, RankIndex, Ranked};
 use parlor_hub::budget::Rate;
 use parlor_server::embed::{Clock, lock};
 use parlor_server::realm::Realm;
@@ -82,12 +81,16 @@ impl Defined {
 }
 
 impl Boards {
+    /// The boards of a store, with so much memory for their ranks.
     pub(super) fn new(
-        index: Arc<RankIndex>,
+        store: &Store,
+        ranks_bytes_max: usize,
         clock: Clock,
         makes_boards: bool,
         random: impl FnMut() -> u64,
     ) -> Self {
+        let index = RankIndex::new(ranks_bytes_max);
+        store.watch_entries(Arc::clone(&index) as Arc<dyn EntryWatch>);
         Boards {
             realms: Mutex::default(),
             defining: tokio::sync::Mutex::new(()),
@@ -148,6 +151,11 @@ impl Boards {
     fn ranked(&self, services: &Services, board: BoardNumber, season: Season) -> Arc<Ranked> {
         self.index.season(services.store(), (board, season))
     }
+}
+
+/// Gives back the memory of ranks that is beyond its bound.
+pub(super) async fn look_after(services: Services) {
+    Arc::clone(services.boards().index()).look_after().await;
 }
 
 fn board_name(text: &str) -> Result<BoardName, Failure> {
