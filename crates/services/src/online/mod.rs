@@ -191,12 +191,7 @@ impl Online {
         let tickets = TicketKey::generate()?;
         access.accept_tickets(Tickets::of(&tickets));
         let operator = config.operator_key.as_deref().map(read_public).transpose()?;
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(THREADS)
-            .thread_name("parlor-online")
-            .enable_all()
-            .build()
-            .map_err(OnlineError::Thread)?;
+        let runtime = runtime().map_err(OnlineError::Thread)?;
         let mut random = ChaCha12Rng::from_seed(embed::random().map_err(no_randomness)?);
         let passwords = Passwords::start(clock, || random.next_u64()).map_err(OnlineError::Thread)?;
         let new_accounts = Charges::new(accounts::NEW_ACCOUNTS, clock, || random.next_u64());
@@ -250,6 +245,10 @@ impl Online {
         }
         Ok(Online { services, running: Mutex::new(Some(Running { keeping, runtime })) })
     }
+}
+
+fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(THREADS).thread_name("parlor-online").enable_all().build()
 }
 
 impl Drop for Online {
