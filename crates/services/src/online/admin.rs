@@ -26,6 +26,9 @@ pub(super) struct BanAccount {
     reason: String,
     /// For how many seconds; for ever if missing.
     for_s: Option<u64>,
+    /// Whether its entries are removed from all boards.
+    #[serde(default)]
+    scores: bool,
 }
 
 /// The account or operator whose ban is lifted.
@@ -90,6 +93,10 @@ pub(super) async fn ban(services: Services, caller: Caller, input: BanAccount) -
     }
     // No ticket is accepted from here on, so the account cannot return to a room that was already searched.
     let removed = live::remove_account(&services, &realm, &account, &ban.reason).await?;
+    if input.scores {
+        let entries = services.store().remove_entries_of(&realm, &account).await?;
+        tracing::info!(%account, entries, "entries of a banned account were removed");
+    }
     tracing::info!(%account, by = %ban.by, removed, "banned");
     Ok(DONE)
 }

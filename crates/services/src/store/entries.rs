@@ -142,6 +142,20 @@ impl Store {
         .await
     }
 
+    /// Deletes the entries of an account on all boards of the realm, and returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn remove_entries_of(&self, realm: &Realm, account: &AccountId) -> Result<usize, StoreError> {
+        let (realm, account) = (realm.clone(), account.clone());
+        self.write_told(Growth::Spares, 0, move |sql| {
+            let gone = erase(sql, &realm, &account)?;
+            Ok((gone.len(), gone))
+        })
+        .await
+    }
+
     /// A part of a season's entries, ordered by account: at most [`LOADED_MAX`], beyond `after`.
     ///
     /// # Errors

@@ -298,6 +298,29 @@ async fn t3_a_deleted_account_leaves_no_entry_and_its_export_has_them() {
 }
 
 #[tokio::test]
+async fn threat_26_t3_a_cheater_is_banned_and_gone_from_all_boards() {
+    let hall = Hall::open().await;
+    for board in ["one", "two"] {
+        hall.define(board, json!({ "writers": "players" })).await;
+    }
+    let ((eve, eve_id), (ada, _)) = (hall.player("eve").await, hall.player("ada").await);
+    for board in ["one", "two"] {
+        for (token, score) in [(&eve, 999), (&ada, 5)] {
+            hall.good("POST", &format!("/boards/{board}/scores"), token, json!({ "score": score })).await;
+        }
+    }
+    let ban = |scores: bool| json!({ "account": eve_id, "reason": "cheated", "scores": scores });
+    let admin = hall.operator(Role::Admin);
+    hall.good("POST", "/admin/bans", &admin, ban(false)).await;
+    assert_eq!(hall.page("/boards/one", &ada).await, [(1, 999), (2, 5)], "a ban alone leaves scores");
+    hall.good("POST", "/admin/bans", &admin, ban(true)).await;
+    for board in ["one", "two"] {
+        assert_eq!(hall.page(&format!("/boards/{board}"), &ada).await, [(1, 5)]);
+    }
+    assert_eq!(hall.bad("POST", "/boards/one/scores", &eve, json!({ "score": 999 })).await, "banned");
+}
+
+#[tokio::test]
 async fn t3_on_a_server_for_development_a_first_score_makes_its_board() {
     let hall = Hall::open().await;
     let (ada, _) = hall.player("ada").await;

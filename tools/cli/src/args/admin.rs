@@ -68,6 +68,9 @@ pub(crate) enum Task {
         /// Reason, shown to the account's player
         #[arg(long, value_name = "TEXT")]
         reason: String,
+        /// Remove its entries from all boards, too
+        #[arg(long, conflicts_with = "operator")]
+        scores: bool,
         /// Hours [default: for ever]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
         hours: Option<u64>,

@@ -11,7 +11,7 @@ use parlor_server::embed::lock;
 use parlor_social::{Key, Loading, Ranks, Season};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 /// Time for which a question waits for ranks that are being loaded.
 pub(super) const WAIT: Duration = Duration::from_secs(2);
@@ -32,6 +32,9 @@ pub(crate) struct RankIndex {
     /// wait for that.
     dropped: Mutex<Vec<Arc<Ranked>>>,
     bytes_max: usize,
+    /// Memory of the seasons that are being loaded: so many MiB at once, and the bytes that they will take.
+    loads: Semaphore,
+    reserved: AtomicUsize,
     /// Counts uses, so that the season unused for longest is known.
     uses: AtomicU64,
     /// Entries that came since the memory was looked at.
@@ -72,6 +75,8 @@ impl RankIndex {
             seasons: Mutex::default(),
             dropped: Mutex::default(),
             bytes_max,
+            loads: Semaphore::new(mebibytes(bytes_max) as usize),
+            reserved: AtomicUsize::new(0),
             uses: AtomicU64::new(0),
             grown: AtomicUsize::new(0),
             is_grown: Notify::new(),
@@ -103,8 +108,8 @@ impl RankIndex {
         ranked.used.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    async fn load(&self, store: &Store, key: SeasonKey, ranked: &Arc<Ranked>) {
-        let loaded = self.load_all(store, key).await;
+    async fn load(self: &Arc<Self>, store: &Store, key: SeasonKey, ranked: &Arc<Ranked>) {
+        let loaded = self.load_within(store, key).await;
         let is_current = lock(&self.seasons).get(&key).is_some_and(|current| Arc::ptr_eq(current, ranked));
         let mut state = lock(&ranked.state);
         let told = match &mut *state {
@@ -129,28 +134,28 @@ impl RankIndex {
         self.is_grown.notify_one();
     }
 
-    /// All entries of a season; `None` if they are too many.
-    async fn load_all(&self, store: &Store, key: SeasonKey) -> Result<Option<Ranks>, StoreError> {
+    /// All entries of a season; `None` if they are too many. Waits until other loads leave room for it, and
+    /// drops ranks that are not used to make some.
+    async fn load_within(
+        self: &Arc<Self>,
+        store: &Store,
+        key: SeasonKey,
+    ) -> Result<Option<Ranks>, StoreError> {
         let seasons = store.board_seasons(key.0).await?;
         let entries = seasons.iter().find(|stored| stored.season == key.1).map_or(0, |stored| stored.entries);
         if usize::try_from(entries).unwrap_or(usize::MAX) > self.bytes_max / ENTRY_BYTES {
             return Ok(None);
         }
-        let (mut loading, mut after) = (Loading::default(), String::new());
-        loop {
-            let part = store.load_entries(key.0, key.1, &after).await?;
-            let is_last = part.len() < LOADED_MAX;
-            after = part.last().map(|(account, _)| account.clone()).unwrap_or_default();
-            let added = blocking(move || {
-                let fits = part.iter().all(|(account, key)| loading.add(account, *key).is_ok());
-                fits.then_some(loading)
-            });
-            let Some(more) = added.await? else { return Ok(None) };
-            loading = more;
-            if is_last {
-                return blocking(|| Some(loading.finish())).await;
-            }
-        }
+        let bytes = usize::try_from(entries).unwrap_or(usize::MAX).saturating_mul(ENTRY_BYTES);
+        let Ok(_permit) = self.loads.acquire_many(mebibytes(bytes)).await else { return Ok(None) };
+        self.reserved.fetch_add(bytes, Ordering::Relaxed);
+        let index = Arc::clone(self);
+        let loaded = match blocking(move || index.trim()).await {
+            Ok(()) => load_all(store, key).await,
+            Err(error) => Err(error),
+        };
+        self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+        loaded
     }
 
     /// Forgets a board.
@@ -186,6 +191,7 @@ impl RankIndex {
             .collect();
         held.sort_unstable();
         let mut bytes: usize = held.iter().map(|(_, _, bytes)| bytes).sum();
+        bytes += self.reserved.load(Ordering::Relaxed);
         for (_, key, of_season) in held {
             if bytes <= self.bytes_max {
                 return;
@@ -206,6 +212,29 @@ impl RankIndex {
         let all: Vec<Arc<Ranked>> = lock(&self.seasons).values().cloned().collect();
         all.iter().map(|ranked| ranked.bytes()).sum()
     }
+}
+
+async fn load_all(store: &Store, key: SeasonKey) -> Result<Option<Ranks>, StoreError> {
+    let (mut loading, mut after) = (Loading::default(), String::new());
+    loop {
+        let part = store.load_entries(key.0, key.1, &after).await?;
+        let is_last = part.len() < LOADED_MAX;
+        after = part.last().map(|(account, _)| account.clone()).unwrap_or_default();
+        let added = blocking(move || {
+            let fits = part.iter().all(|(account, key)| loading.add(account, *key).is_ok());
+            fits.then_some(loading)
+        });
+        let Some(more) = added.await? else { return Ok(None) };
+        loading = more;
+        if is_last {
+            return blocking(|| Some(loading.finish())).await;
+        }
+    }
+}
+
+/// At least one, so that small seasons wait for their turn, too.
+fn mebibytes(bytes: usize) -> u32 {
+    u32::try_from(bytes >> 20).unwrap_or(u32::MAX).clamp(1, 1 << 20)
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {

@@ -60,9 +60,11 @@ pub(crate) fn run(args: &AdminArgs) -> anyhow::Result<()> {
                 }
             }
         }
-        Task::Ban { account, operator, reason, hours } => {
+        Task::Ban { account, operator, reason, scores, hours } => {
             let for_s = hours.map(|hours| hours * 3_600);
-            let body = json!({ "account": account, "operator": operator, "reason": reason, "for_s": for_s });
+            let body = json!({
+                "account": account, "operator": operator, "reason": reason, "for_s": for_s, "scores": scores,
+            });
             server.done(&server.post("/admin/bans", &body)?)
         }
         Task::Lift { account } => {

@@ -150,3 +150,30 @@ async fn t3_ranks_beyond_the_memory_are_dropped_and_loaded_again_or_refused() {
     refused.loaded(WAIT).await;
     assert_eq!(refused.ask(Ranks::len), Err(NoRanks::TooLarge), "it is judged before it is loaded");
 }
+
+#[tokio::test]
+async fn t3_seasons_that_are_loaded_at_once_have_no_more_memory_than_one_after_the_other() {
+    const BYTES_MAX: usize = 12_000;
+    let fixture = Fixture::open(100, usize::MAX).await;
+    for season in 1..4 {
+        let scores = (0..100).map(|number| NewScore {
+            board: fixture.board,
+            rules: Arc::clone(&fixture.rules),
+            season: Season(season),
+            account: player(number),
+            submission: Submission { score: 1, at_ms: 1, ..Submission::default() },
+        });
+        fixture.store.submit_scores(&fixture.realm, scores.collect()).await.unwrap().unwrap();
+    }
+    let index = RankIndex::new(BYTES_MAX);
+    let asked: Vec<_> =
+        (0..4).map(|season| index.season(&fixture.store, (fixture.board, Season(season)))).collect();
+    for ranked in &asked {
+        ranked.loaded(WAIT).await;
+    }
+    // Each has dropped the one before to have room, and only the last one is left.
+    let left: Vec<_> = asked.iter().filter(|ranked| ranked.ask(Ranks::len) == Ok(100)).collect();
+    assert_eq!(left.len(), 1);
+    assert!((1..=BYTES_MAX).contains(&index.bytes()), "{}", index.bytes());
+    assert!(2 * index.bytes() > BYTES_MAX, "two of them would fit: nothing is tested");
+}
