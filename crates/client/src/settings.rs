@@ -227,10 +227,10 @@ mod tests {
             ("[multiplayer]\nreconnect_policy = { attempts = 0 }", "attempts is 0; it may be 1 to 1000"),
             ("[multiplayer]\nreconnect_policy = { jitter = 0.6 }", "jitter is 0.6; it may be 0 to 0.5"),
             ("[multiplayer]\nreconnect_policy = { delay_ms = 10 }", "delay_first_ms"),
-            ("[multiplayer]\nlead_tuning = { margin_ms = 251 }", "0 to 250ms"),
+            ("[multiplayer]\nlead_tuning = { margin_ms = 251 }", "0 to 250 ms"),
             ("[multiplayer]\nlead_tuning = { gain_per_mille = 201 }", "5 to 200"),
             ("[multiplayer]\nlead_tuning = { dilation_per_mille = 4 }", "5 to 250"),
-            ("[multiplayer]\nrender_delay = { shortest_ms = 501, longest_ms = 502 }", "zero to 500ms"),
+            ("[multiplayer]\nrender_delay = { shortest_ms = 501, longest_ms = 502 }", "zero to 500 ms"),
             ("[multiplayer]\nimpairment = \"loss=200%\"", "loss"),
             (
                 "[multiplayer]\nname = \"\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\"",

@@ -5,8 +5,11 @@ mod support;
 use parlor::online::{self, Account, AccountError, Pending, Score};
 use parlor_services::OnlineConfig;
 use parlor_testing::Hall;
-use serde_json::json;
-use support::Patience;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, sync_channel};
+use support::{PATIENCE, Patience};
 
 /// A server for development: a first score makes its board.
 fn hall() -> Hall {
@@ -67,4 +70,64 @@ fn t3_players_submit_scores_and_read_ranks() {
     assert!(matches!(&why, Err(AccountError::Refused(error)) if error.code == "no_such_entry"), "{why:?}");
     let why = asked(ada.board("no such").top(1, 10));
     assert!(matches!(&why, Err(AccountError::Refused(error)) if error.code == "no_such_board"), "{why:?}");
+}
+
+/// A server that signs everybody in, and gives each score to `scores` with its answers in turn.
+fn scripted(answers: &'static [(u16, &'static str)]) -> (SocketAddr, Receiver<Value>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("it can listen");
+    let addr = listener.local_addr().expect("it has an address");
+    let (scores, asked) = sync_channel(answers.len());
+    std::thread::spawn(move || {
+        let mut answers = answers.iter();
+        for stream in listener.incoming().map_while(Result::ok) {
+            let (path, body) = request(&stream).expect("a request comes");
+            let signed = (200, r#"{"access_token":"a","refresh_token":"r"}"#);
+            let (status, said) = if path.ends_with("/scores") {
+                scores.send(body).expect("the test listens");
+                *answers.next().expect("there are not more")
+            } else {
+                signed
+            };
+            let head = format!("HTTP/1.1 {status} OK\r\nContent-Length: {}\r\nConnection: close", said.len());
+            write!(&stream, "{head}\r\n\r\n{said}").expect("it is read");
+        }
+    });
+    (addr, asked)
+}
+
+/// Reads the path and the JSON of a request.
+fn request(stream: &TcpStream) -> std::io::Result<(String, Value)> {
+    let mut reader = BufReader::new(stream);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        if line.trim().is_empty() {
+            break;
+        }
+        lines.push(line.to_ascii_lowercase());
+    }
+    let path = lines[0].split(' ').nth(1).unwrap_or_default().to_owned();
+    let length = lines.iter().find_map(|line| line.strip_prefix("content-length:"));
+    let mut body = vec![0; length.and_then(|length| length.trim().parse().ok()).unwrap_or(0)];
+    reader.read_exact(&mut body)?;
+    Ok((path, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+#[test]
+fn t3_scores_go_one_after_another_and_one_that_may_be_stored_is_sent_again() {
+    const STORED: &str = r#"{"season":0,"score":1,"sub":0,"at_ms":5,"improved":true,"again":false}"#;
+    const LOST: &str = r#"{"error":{"code":"unavailable","sentence":"later","retry_after_ms":1}}"#;
+    let (addr, scores) = scripted(&[(503, LOST), (503, LOST), (200, STORED), (200, STORED)]);
+    let account = online::sign_in(&addr.to_string()).name("ada").account("tanks").expect("it is one");
+    let board = account.board("laps");
+    let mut both = [board.submit(1), board.submit(2)];
+    let asked = std::array::from_fn::<_, 4, _>(|_| scores.recv_timeout(PATIENCE).expect("it is sent"));
+    let [first, again, last, other] = asked;
+    assert_eq!((&again, &last), (&first, &first), "it is the same submission");
+    assert_ne!((&other["score"], &other["id"]), (&first["score"], &first["id"]));
+    let patience = Patience::new();
+    while !both.iter_mut().all(|pending| pending.poll().is_none_or(|answer| answer.is_ok())) {
+        patience.look_again(|| "a score is refused".into());
+    }
 }

@@ -50,6 +50,8 @@ pub(super) struct Shared {
     session: Session,
     /// Its lock is held while signing in, because a refresh token is valid once.
     signed: Mutex<Signed>,
+    /// Held while a score is under way: an entry remembers its last four submissions only.
+    pub(super) submitting: Mutex<()>,
 }
 
 struct Signed {
@@ -120,7 +122,8 @@ impl Account {
     pub(super) fn new(who: Who, server: ServerAddress, trust: Option<Trust>, tokens: TokenStore) -> Self {
         let session = tokens.session().clone();
         let signed = Mutex::new(Signed { tokens, access: None, is_deleted: false });
-        Account { shared: Arc::new(Shared { who, server, trust, session, signed }) }
+        let submitting = Mutex::default();
+        Account { shared: Arc::new(Shared { who, server, trust, session, signed, submitting }) }
     }
 
     /// The session to save, so that the player keeps the account after a restart.

@@ -180,13 +180,13 @@ impl Board {
         Board { season: Some(season), ..self.clone() }
     }
 
-    /// Submits a score. A submission whose answer is lost is sent again, and counts once.
+    /// Submits a score. A submission whose answer is lost is sent again, and counts once. Those of an account
+    /// are sent one after another.
     pub fn submit(&self, score: i64) -> Pending<Submitted> {
         self.submit_with(Score { score, ..Score::default() })
     }
 
-    /// Submits a score with what belongs to it. A submission whose answer is lost is sent again, and counts
-    /// once.
+    /// Submits a score with what belongs to it, as [`submit`](Self::submit) does.
     pub fn submit_with(&self, score: Score) -> Pending<Submitted> {
         let Score { score, sub, extra, id } = score;
         let id = id.unwrap_or_else(random_id);
@@ -196,11 +196,11 @@ impl Board {
         }
         let question = Question::Post(self.path("/scores"), input);
         self.account.work(|shared| async move {
+            let _turn = shared.submitting.lock().await;
             for _ in 1..ATTEMPTS {
-                match shared.ask_own(question.clone()).await {
-                    Err(AccountError::Net(_)) => tokio::time::sleep(REST).await,
-                    answer => return answer,
-                }
+                let answer = shared.ask_own(question.clone()).await;
+                let Some(rest) = rest_after(&answer) else { return answer };
+                tokio::time::sleep(rest).await;
             }
             shared.ask_own(question).await
         })
@@ -251,7 +251,19 @@ impl Board {
     }
 }
 
-/// Without randomness the operating system is broken; a repetition then counts as another submission would.
+/// The time until a submission is sent again; `None` if its answer is final.
+fn rest_after(answer: &Result<Submitted, AccountError>) -> Option<Duration> {
+    match answer {
+        Err(AccountError::Net(_)) => Some(REST),
+        // It may have been stored all the same.
+        Err(AccountError::Refused(error)) if error.code == "unavailable" => {
+            Some(error.retry_after().unwrap_or(REST))
+        }
+        _ => None,
+    }
+}
+
+/// Without randomness the operating system is broken; the server then refuses the empty id.
 fn random_id() -> String {
     let mut bytes = [0; 12];
     match getrandom::fill(&mut bytes) {

@@ -5,7 +5,7 @@ import type { WebSocketConstructor } from "../link/websocket.js";
 import type { AccountOfRoom, Admission } from "../room/types.js";
 import { type Address, parseAddress, placeOf } from "../server/address.js";
 import { abortReason } from "../thrown.js";
-import { type Board, BoardImpl, type BoardInfo } from "./boards.js";
+import { type Board, BoardImpl, type BoardInfo, ScoreQueue } from "./boards.js";
 import { camel, type Camel } from "./camel.js";
 import { Connection } from "./connection.js";
 import type { RoomEvent } from "./events.js";
@@ -139,6 +139,8 @@ export async function signIn(server: string | URL, options: SignInOptions): Prom
 }
 
 class AccountImpl implements Account {
+  readonly #scores = new ScoreQueue();
+
   constructor(
     private readonly connection: Connection,
     private readonly signer: PlayerSigner,
@@ -206,7 +208,7 @@ class AccountImpl implements Account {
   }
 
   board(name: string): Board {
-    return new BoardImpl((op, input) => this.call(op, input), name);
+    return new BoardImpl((op, input) => this.call(op, input), this.#scores, name);
   }
 
   boards(): AsyncIterable<BoardInfo> {

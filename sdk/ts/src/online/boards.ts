@@ -31,7 +31,7 @@ export type BoardSeason = Camel<Operations["board.seasons"]["out"]["seasons"][nu
 /** A board of the account's game. */
 export interface Board {
   readonly name: string;
-  /** Submits a score. If the connection is lost before the answer, it is sent again, and counts once. */
+  /** Submits a score. If its answer is lost, it is sent again, and counts once. Those of an account go one after another. */
   submit(score: number | Score): Promise<Submitted>;
   /** Up to 100 entries from a position on; the best entry has position 1. */
   top(options?: { from?: number; count?: number }): Promise<BoardPage>;
@@ -53,24 +53,44 @@ type Call = <O extends keyof Operations>(op: O, input: Operations[O]["in"]) => P
 /** Attempts at a submission whose answer is lost. */
 const ATTEMPTS = 3;
 
+/** Sends the scores of an account one after another: an entry remembers its last four submissions only. */
+export class ScoreQueue {
+  #last: Promise<unknown> = Promise.resolve();
+
+  next<T>(send: () => Promise<T>): Promise<T> {
+    const sent = this.#last.then(send);
+    this.#last = sent.catch(() => {});
+    return sent;
+  }
+}
+
 export class BoardImpl implements Board {
   readonly #call: Call;
+  readonly #scores: ScoreQueue;
   readonly #where: { board: string; season?: number };
 
-  constructor(call: Call, readonly name: string, season?: number) {
+  constructor(call: Call, scores: ScoreQueue, readonly name: string, season?: number) {
     this.#call = call;
+    this.#scores = scores;
     this.#where = season === undefined ? { board: name } : { board: name, season };
   }
 
   async submit(score: number | Score): Promise<Submitted> {
     const { id = randomId(), ...rest } = typeof score === "number" ? { score } : score;
     const input = { board: this.name, id, ...given({ ...rest }) } as Operations["board.submit"]["in"];
+    return camel(await this.#scores.next(() => this.#send(input)));
+  }
+
+  async #send(input: Operations["board.submit"]["in"]): Promise<Operations["board.submit"]["out"]> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return camel(await this.#call("board.submit", input));
+        return await this.#call("board.submit", input);
       } catch (thrown) {
-        const isLost = thrown instanceof ParlorError && thrown.code === "connection_lost";
-        if (!isLost || attempt === ATTEMPTS) throw thrown;
+        if (!(thrown instanceof ParlorError) || attempt === ATTEMPTS) throw thrown;
+        const { code, retryAfterMs = 0 } = thrown;
+        // A score that was refused as unavailable may have been stored all the same.
+        if (code !== "connection_lost" && code !== "unavailable") throw thrown;
+        await new Promise((resolve) => setTimeout(resolve, retryAfterMs));
       }
     }
   }
@@ -92,7 +112,7 @@ export class BoardImpl implements Board {
   }
 
   season(season: number): Board {
-    return new BoardImpl(this.#call, this.name, season);
+    return new BoardImpl(this.#call, this.#scores, this.name, season);
   }
 
   async remove(): Promise<void> {

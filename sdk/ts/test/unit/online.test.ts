@@ -320,6 +320,27 @@ describe("a connection", () => {
     expect(await submitted).toEqual({ board: "laps", account: "p1", season: 0, score: 71, sub: 0, atMs: 5, improved: true, again: true, rank: 1, entries: 2 });
   });
 
+  it("t3: scores go one after another, and one that may be stored is sent again", async () => {
+    const account = await ready();
+    const answer = { board: "laps", account: "p1", season: 0, score: 1, sub: 0, at_ms: 5, improved: true, again: false };
+    const both = [account.board("laps").submit(1), account.board("kills").submit(2)];
+    const first = await says();
+    await isQuiet();
+    FakeSocket.last.refuse(first, "unavailable", { retry_after_ms: 70 });
+    await isQuiet();
+    await vi.advanceTimersByTimeAsync(70);
+    const again = await says();
+    expect(again.input).toEqual(first.input);
+    FakeSocket.last.answer(again, answer);
+    const second = await says();
+    expect(second.input).toMatchObject({ board: "kills", score: 2 });
+    FakeSocket.last.refuse(second, "out_of_range");
+    expect((await thrown(both[1]!)).code).toBe("out_of_range");
+    const third = account.board("kills").submit(1);
+    FakeSocket.last.answer(await says(), answer);
+    await Promise.all([both[0], third]);
+  });
+
   it("t3: a page of a board has the names of TypeScript, and what games put in stays as it is", async () => {
     const board = (await ready()).board("laps").season(7);
     const asked = board.top({ from: 2 });
