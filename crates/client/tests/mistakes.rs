@@ -254,7 +254,7 @@ fn mistakes_07_to_11_options_that_are_out_of_bounds() {
     closes(host().name(&"x".repeat(90)), &["name", "48"]);
     closes(host().server("not a server"), &["server", "not a server"]);
     closes(host().code("O0"), &["code", "O0"]);
-    closes(machine.join_by("what?"), &["room code", "letters and digits", "'?'"]);
+    closes(machine.join_by("what?"), &["room code", "letters and digits", r#""?""#]);
 }
 
 #[test]

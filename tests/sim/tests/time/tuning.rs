@@ -159,7 +159,7 @@ fn m6_what_is_out_of_range_is_named_with_its_range() {
     };
     let of_lead = |tuning: LeadTuning| wrong(&|options| options.lead_tuning = tuning);
     let usual = LeadTuning::default();
-    assert!(of_lead(LeadTuning { margin: Duration::from_secs(1), ..usual }).contains("0 to 250ms"));
+    assert!(of_lead(LeadTuning { margin: Duration::from_secs(1), ..usual }).contains("0 to 250 ms"));
     assert!(
         of_lead(LeadTuning { gain_per_mille: 201, ..usual })
             .contains("gain_per_mille is 201; it may be 5 to 200")
@@ -167,7 +167,7 @@ fn m6_what_is_out_of_range_is_named_with_its_range() {
     assert!(of_lead(LeadTuning { dilation_per_mille: 0, ..usual }).contains("dilation_per_mille is 0"));
     let [one, two] = [1, 2].map(Duration::from_millis);
     let reversed = RenderDelay { shortest: two, longest: one };
-    assert!(wrong(&|options| options.drawing.delay = reversed).contains("zero to 500ms"));
+    assert!(wrong(&|options| options.drawing.delay = reversed).contains("zero to 500 ms"));
 }
 
 #[test]
