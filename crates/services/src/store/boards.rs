@@ -90,6 +90,16 @@ impl Store {
         .await
     }
 
+    /// Waits for the writes that came before, also for those whose callers have been told that the store is
+    /// unavailable. What is read afterwards has what they have done.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`]: some may still be under way.
+    pub async fn behind_writes(&self) -> Result<(), StoreError> {
+        self.write_sparing(|sql| sql.await_others()).await
+    }
+
     /// A board by its name.
     ///
     /// # Errors

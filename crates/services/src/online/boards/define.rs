@@ -59,48 +59,70 @@ pub(crate) async fn define(
 }
 
 /// Stores a definition, and remembers it.
-pub(super) async fn put(
+async fn put(
     services: &Services,
     realm: &Realm,
     name: &BoardName,
     board: &Board,
     version: Option<u64>,
 ) -> Result<Arc<Defined>, Failure> {
-    let boards = services.boards();
-    let document = serde_json::to_vec(board).map_err(|error| Failure::defect(&error.to_string()))?;
-    let before = boards.of(services, realm).await?.get(name).cloned();
-    let _defining = boards.defining.lock().await;
-    let stored = services.store().put_board(realm, name, document, version, services.time().now_ms()).await?;
-    // The season goes on, whatever the schedule says.
-    let newest = before.filter(|before| before.number == stored.number);
-    let newest = newest.map_or(Season(0), |before| before.season(services.time().now_ms()).0);
-    let defined = Arc::new(Defined::read(&stored, newest)?);
-    let mut known: RealmBoards = boards.known(realm).map(|known| known.as_ref().clone()).unwrap_or_default();
-    if boards.known(realm).is_some() {
-        known.insert(name.clone(), Arc::clone(&defined));
-        boards.remember(realm, known);
+    let defining = services.boards().defining.lock().await;
+    let known = services.boards().of_defining(services, realm, &defining).await?;
+    store(services, realm, &known, name, board, version).await
+}
+
+/// A board to which any player may submit, which is made if there is none of this name.
+pub(super) async fn make(
+    services: &Services,
+    realm: &Realm,
+    name: &BoardName,
+) -> Result<Arc<Defined>, Failure> {
+    let defining = services.boards().defining.lock().await;
+    let known = services.boards().of_defining(services, realm, &defining).await?;
+    match known.get(name) {
+        // Another score was faster.
+        Some(defined) => Ok(Arc::clone(defined)),
+        None => store(services, realm, &known, name, &Board::of_players(), Some(0)).await,
     }
+}
+
+async fn store(
+    services: &Services,
+    realm: &Realm,
+    known: &RealmBoards,
+    name: &BoardName,
+    board: &Board,
+    version: Option<u64>,
+) -> Result<Arc<Defined>, Failure> {
+    let (boards, now_ms) = (services.boards(), services.time().now_ms());
+    let document = serde_json::to_vec(board).map_err(|error| Failure::defect(&error.to_string()))?;
+    let stored = services.store().put_board(realm, name, document, version, now_ms).await;
+    let stored = stored.inspect_err(|error| boards.doubt(realm, error))?;
+    // The season goes on, whatever the schedule says.
+    let newest = known.get(name).filter(|before| before.number == stored.number);
+    let newest = newest.map_or(Season(0), |before| before.season(now_ms).0);
+    let defined = Arc::new(Defined::read(&stored, newest)?);
+    let mut known = known.clone();
+    known.insert(name.clone(), Arc::clone(&defined));
+    boards.remember(realm, known);
     Ok(defined)
 }
 
 pub(crate) async fn delete(services: Services, caller: Caller, input: DeleteBoard) -> Result<Done, Failure> {
     let (realm, by) = services.account_of(&caller)?;
     let boards = services.boards();
-    // An environment's boards are known before one of them is taken out.
-    boards.of(&services, &realm).await?;
     let name = board_name(&input.board)?;
-    let _defining = boards.defining.lock().await;
+    let defining = boards.defining.lock().await;
+    let mut known = boards.of_defining(&services, &realm, &defining).await?.as_ref().clone();
     let deleted = services.store().delete_board(&realm, &name, services.time().now_ms()).await;
-    let number = deleted.map_err(|error| match error {
+    if let Some(gone) = known.remove(&name) {
+        boards.index().forget(gone.number);
+    }
+    deleted.inspect_err(|error| boards.doubt(&realm, error)).map_err(|error| match error {
         StoreError::Missing { .. } => no_such_board(&input.board),
         error => error.into(),
     })?;
-    if let Some(known) = boards.known(&realm) {
-        let mut known = known.as_ref().clone();
-        known.remove(&name);
-        boards.remember(&realm, known);
-    }
-    boards.index().forget(number);
+    boards.remember(&realm, known);
     tracing::info!(board = %name, ?realm, %by, "a board was deleted");
     Ok(DONE)
 }

@@ -35,6 +35,8 @@ const ENTRIES_MAX: usize = 100;
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 type RealmBoards = BTreeMap<BoardName, Arc<Defined>>;
+/// Held while definitions are read or changed.
+type Defining<'a> = tokio::sync::MutexGuard<'a, ()>;
 
 /// The boards of all realms.
 pub(super) struct Boards {
@@ -109,7 +111,17 @@ impl Boards {
         if let Some(known) = self.known(realm) {
             return Ok(known);
         }
-        let _defining = self.defining.lock().await;
+        let defining = self.defining.lock().await;
+        self.of_defining(services, realm, &defining).await
+    }
+
+    /// The same for whoever may change definitions.
+    async fn of_defining(
+        &self,
+        services: &Services,
+        realm: &Realm,
+        _defining: &Defining<'_>,
+    ) -> Result<Arc<RealmBoards>, Failure> {
         match self.known(realm) {
             Some(known) => Ok(known),
             None => self.read(services, realm).await,
@@ -121,6 +133,8 @@ impl Boards {
     }
 
     async fn read(&self, services: &Services, realm: &Realm) -> Result<Arc<RealmBoards>, Failure> {
+        // A definition whose answer was lost may be under way.
+        services.store().behind_writes().await?;
         let mut boards = RealmBoards::new();
         for stored in services.store().boards(realm).await? {
             boards.insert(stored.name.clone(), Arc::new(Defined::read(&stored, Season(0))?));
@@ -136,6 +150,16 @@ impl Boards {
         }
         realms.insert(realm.clone(), Arc::clone(&boards));
         boards
+    }
+
+    /// Forgets the boards of a realm after this error of a definition, so that they are read again: it may have
+    /// been done, or what is remembered is not what is stored. Errors that strangers can cause change nothing.
+    fn doubt(&self, realm: &Realm, error: &StoreError) {
+        let is_certain =
+            matches!(error, StoreError::Full { .. } | StoreError::Quota { .. } | StoreError::Invalid { .. });
+        if !is_certain {
+            lock(&self.realms).remove(realm);
+        }
     }
 
     async fn find(&self, services: &Services, realm: &Realm, name: &str) -> Result<Arc<Defined>, Failure> {

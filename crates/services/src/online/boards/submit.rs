@@ -9,7 +9,7 @@ use crate::online::table::Caller;
 use crate::store::{AccountId, NewScore, SCORES_MAX, ScoreRefusal, StoreError};
 use parlor_server::realm::Realm;
 use parlor_social::limits::{EXTRA_BYTES_MAX, ID_BYTES_MAX};
-use parlor_social::{Board, Entry, Keep, Refused, Submission, Verdict, Writers, mark_of};
+use parlor_social::{Entry, Keep, Refused, Submission, Verdict, Writers, mark_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -194,12 +194,7 @@ async fn find_or_make(
     let boards = services.boards();
     match boards.find(services, realm, name).await {
         Err(failure) if failure.code() == "no_such_board" && boards.makes_boards && is_player(caller) => {
-            let name = super::board_name(name)?;
-            match define::put(services, realm, &name, &Board::of_players(), Some(0)).await {
-                // Another score was faster.
-                Err(stale) if stale.code() == "stale" => boards.find(services, realm, name.as_str()).await,
-                made => made,
-            }
+            define::make(services, realm, &super::board_name(name)?).await
         }
         found => found,
     }
