@@ -6,7 +6,7 @@ use super::lives::Swept;
 use super::sql::{Done, Sql, TableRow, params};
 use super::types::check_size;
 use parlor_server::realm::Realm;
-use parlor_social::{BoardName, Season};
+use parlor_social::{Board, BoardName, Season};
 
 /// Maximum number of boards of one realm.
 pub const BOARDS_MAX: usize = 1000;
@@ -47,12 +47,13 @@ pub struct StoredSeason {
 }
 
 impl Store {
-    /// Defines a board, or changes its definition. Its entries stay. With `version`, only that version is
-    /// changed; 0 is a board that does not exist.
+    /// Defines a board, or changes its definition, which is a [`Board`] as JSON. Its entries stay. With
+    /// `version`, only that version is changed; 0 is a board that does not exist.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if the version is another one; [`StoreError::Quota`] beyond [`BOARDS_MAX`].
+    /// [`StoreError::Stale`] if the version is another one; [`StoreError::Quota`] beyond [`BOARDS_MAX`];
+    /// [`StoreError::Invalid`] for another order of a board with entries.
     pub async fn put_board(
         &self,
         realm: &Realm,
@@ -179,6 +180,7 @@ fn put(
         return Err(StoreError::Stale { current }.into());
     }
     if let Some(before) = before {
+        must_keep_order(sql, &before, document)?;
         sql.later(
             "UPDATE boards SET version = $1, changed_ms = $2, document = $3 WHERE number = $4",
             params![current + 1, now_ms, document, before.number.0],
@@ -198,6 +200,21 @@ fn put(
         params![realm, name.as_str(), 1_u64, now_ms, document],
     )?;
     board(sql, realm, name)?.ok_or_else(|| StoreError::Missing { what: "board" }.into())
+}
+
+/// Scores are stored as the order has them: with another one, those that there are would be upside down.
+fn must_keep_order(sql: &mut dyn Sql, before: &StoredBoard, document: &[u8]) -> Done<()> {
+    let order = |document: &[u8]| {
+        let board = serde_json::from_slice::<Board>(document);
+        board.map(|board| board.order).map_err(|error| StoreError::Damaged(format!("a board: {error}")))
+    };
+    if order(&before.document)? != order(document)?
+        && seasons(sql, before.number)?.iter().any(|season| season.entries > 0)
+    {
+        let sentence = "a board with entries keeps its order: delete the board first".to_owned();
+        return Err(StoreError::Invalid { what: "another order", sentence }.into());
+    }
+    Ok(())
 }
 
 pub(super) fn seasons(sql: &mut dyn Sql, board: BoardNumber) -> Done<Vec<StoredSeason>> {

@@ -217,6 +217,11 @@ async fn t3_definitions_are_checked_changed_and_gone() {
     let change = json!({ "board": "b", "version": 1, "definition": { "writers": "players", "max": 9 } });
     assert_eq!(hall.good("POST", "/admin/boards", &server, change).await["version"], 2);
     hall.good("POST", "/boards/b/scores", &ada, json!({ "score": 9 })).await;
+    // Entries are stored as their order has them.
+    let turned = json!({ "order": "least", "writers": "players" });
+    let turned = json!({ "board": "b", "definition": turned });
+    assert_eq!(define(turned.clone()).await, code("bad_input", "definition"));
+    assert_eq!(hall.page("/boards/b", &ada).await, [(1, 9)]);
     // A board of another environment is none of this one.
     let staging = hall.operator_named(Role::Server, "service", "staging");
     for (method, path) in
@@ -229,9 +234,13 @@ async fn t3_definitions_are_checked_changed_and_gone() {
     hall.good("POST", "/admin/boards/delete", &server, delete.clone()).await;
     assert_eq!(hall.bad("POST", "/admin/boards/delete", &server, delete).await, "no_such_board");
     assert_eq!(hall.refused("GET", "/boards/b", &ada, json!({})).await, code("no_such_board", "board"));
-    // Another one of its name has none of its entries.
+    // Another one of its name has none of its entries, and any order as long as that is so.
     hall.define("b", json!({ "writers": "players" })).await;
     assert!(hall.page("/boards/b", &ada).await.is_empty());
+    hall.good("POST", "/admin/boards", &server, turned).await;
+    hall.good("POST", "/boards/b/scores", &ada, json!({ "score": 7 })).await;
+    hall.good("POST", "/boards/b/remove", &ada, json!({})).await;
+    hall.define("b", json!({ "writers": "players" })).await;
 }
 
 #[tokio::test]

@@ -242,6 +242,8 @@ async fn t3_entries_of_a_deleted_account_are_gone_and_the_order_is_told() {
             ("two", 1, None)
         );
 
+        let turned = store.put_board(&realm, &name("one"), br#"{"order":"least"}"#.to_vec(), None, 1).await;
+        assert!(matches!(turned, Err(StoreError::Invalid { .. })), "{turned:?}");
         store.delete_account(&realm, &ada).await.unwrap();
         for (number, left) in numbers.iter().zip([1, 1, 2]) {
             assert_eq!(loaded(&store, *number, Season(0)).await.len(), left);

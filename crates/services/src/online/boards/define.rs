@@ -97,7 +97,10 @@ async fn store(
     let (boards, now_ms) = (services.boards(), services.time().now_ms());
     let document = serde_json::to_vec(board).map_err(|error| Failure::defect(&error.to_string()))?;
     let stored = services.store().put_board(realm, name, document, version, now_ms).await;
-    let stored = stored.inspect_err(|error| boards.doubt(realm, error))?;
+    let stored = stored.inspect_err(|error| boards.doubt(realm, error)).map_err(|error| match error {
+        error @ StoreError::Invalid { .. } => Failure::from(error).at("definition"),
+        error => error.into(),
+    })?;
     // The season goes on, whatever the schedule says.
     let newest = known.get(name).filter(|before| before.number == stored.number);
     let newest = newest.map_or(Season(0), |before| before.season(now_ms).0);
