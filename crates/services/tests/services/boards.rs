@@ -49,6 +49,9 @@ async fn t3_players_submit_and_see_their_ranks_which_outlive_the_server() {
     // A worse one changes nothing, and a better one its rank.
     let worse = hall.good("POST", "/boards/laps/scores", ada, json!({ "score": 80 })).await;
     assert_eq!((&worse["score"], &worse["improved"], &worse["rank"]), (&json!(71), &json!(false), &json!(2)));
+    let smallest = json!({ "score": i64::MIN });
+    let refused = hall.refused("POST", "/boards/laps/scores", ada, smallest).await;
+    assert_eq!(refused, code("out_of_range", "score"), "also where the entry is known");
     let (dan, _) = &players[3];
     let better = hall.good("POST", "/boards/laps/scores", dan, json!({ "score": 60 })).await;
     assert_eq!((&better["rank"], &better["entries"]), (&json!(1), &json!(4)));
