@@ -7,6 +7,7 @@ use crate::online::accounts::{DONE, Done};
 use crate::online::failure::{Failure, Kind};
 use crate::online::table::Caller;
 use crate::store::{AccountId, NewScore, SCORES_MAX, ScoreRefusal, StoreError};
+use futures_util::future::join_all;
 use parlor_server::realm::Realm;
 use parlor_social::limits::{EXTRA_BYTES_MAX, ID_BYTES_MAX};
 use parlor_social::{Entry, Keep, Refused, Submission, Verdict, Writers, mark_of};
@@ -134,11 +135,9 @@ pub(crate) async fn submit_many(
         checked.push(check(&services, &caller, &realm, score, &path(at)).await?);
     }
     let verdicts = store(&services, &realm, &checked, path).await?;
-    let mut results = Vec::with_capacity(checked.len());
-    for (checked, verdict) in checked.iter().zip(&verdicts) {
-        results.push(shown(&services, checked, verdict).await);
-    }
-    Ok(SubmittedScores { results })
+    // They wait for ranks at the same time, not one after the other.
+    let shown = checked.iter().zip(&verdicts).map(|(checked, verdict)| shown(&services, checked, verdict));
+    Ok(SubmittedScores { results: join_all(shown).await })
 }
 
 /// Checks all that needs no look at the entry. `path` is what stands before the fields' names in a refusal.
