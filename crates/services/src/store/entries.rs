@@ -408,18 +408,29 @@ fn delete_entry(sql: &mut dyn Sql, board: BoardNumber, season: Season, account: 
     Ok(gone > 0)
 }
 
-/// Deletes the entries of an account on all boards of a realm.
+/// Deletes the entries of an account on all boards of a realm, by as many statements however many they are.
 pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<Vec<EntryChange>> {
     let rows = sql.rows(
         "SELECT e.board, e.season FROM board_entries e JOIN boards b ON b.number = e.board
          WHERE e.account = $1 AND b.realm = $2",
         params![account, realm],
     )?;
-    let mut changes = Vec::with_capacity(rows.len());
-    for mut row in rows {
-        let (board, season) = (BoardNumber(row.number(0)?), Season(row.number(1)?));
-        delete_entry(sql, board, season, account)?;
-        changes.push(EntryChange { board, season, account: account.clone(), key: None });
+    if rows.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(changes)
+    sql.later(
+        "UPDATE board_seasons SET entries = entries - 1 WHERE entries > 0 AND (board, season) IN
+         (SELECT e.board, e.season FROM board_entries e JOIN boards b ON b.number = e.board
+          WHERE e.account = $1 AND b.realm = $2)",
+        params![account, realm],
+    )?;
+    sql.later(
+        "DELETE FROM board_entries WHERE account = $1 AND board IN (SELECT number FROM boards WHERE realm = $2)",
+        params![account, realm],
+    )?;
+    let change = |mut row: TableRow| {
+        let (board, season) = (BoardNumber(row.number(0)?), Season(row.number(1)?));
+        Ok(EntryChange { board, season, account: account.clone(), key: None })
+    };
+    rows.into_iter().map(change).collect()
 }
