@@ -371,3 +371,32 @@ async fn t3_boards_speak_over_the_json_socket_too() {
     let around = socket.ask("board.around", json!({ "board": "b", "count": 3 })).await;
     assert_eq!(around["output"]["entries"][0]["score"], 4);
 }
+
+#[tokio::test]
+async fn threat_44_t3_a_player_has_so_many_past_seasons_loaded() {
+    let hall = Hall::open().await;
+    hall.define("b", json!({})).await;
+    let (ada, _) = hall.player("ada").await;
+    let seasons = |path: &std::path::Path| {
+        let store = rusqlite::Connection::open(path).unwrap();
+        let insert = "INSERT INTO board_seasons SELECT number, ?1, 0, 0 FROM boards";
+        for season in 1..=7 {
+            assert_eq!(store.execute(insert, [season]).unwrap(), 1);
+        }
+    };
+    let hall = hall.again_with(true, seasons, |_| {}).await;
+    let ask = async |token: &str, season: u64| {
+        let (status, answer) =
+            hall.call("GET", &format!("/boards/b?season={season}"), Some(token), json!({})).await;
+        assert!(status == 200 || answer["error"]["code"] == "too_often", "{answer}");
+        status == 200
+    };
+    let (began, mut loaded) = (std::time::Instant::now(), 0);
+    for season in 1..7 {
+        loaded += u128::from(ask(&ada, season).await);
+    }
+    assert!((4..=4 + began.elapsed().as_millis() / 10_000).contains(&loaded), "{loaded}");
+    // What is in memory, or is current, costs nothing; operators have no budget.
+    assert!(ask(&ada, 1).await && ask(&ada, 7).await);
+    assert!(ask(&hall.operator(Role::Server), 6).await);
+}

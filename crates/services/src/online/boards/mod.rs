@@ -29,6 +29,8 @@ use std::sync::{Arc, Mutex};
 const REALMS_MAX: usize = 4096;
 /// Scores that a player may submit.
 const SCORES: Rate = Rate { burst: 20, interval: Duration::from_millis(200) };
+/// Past seasons that a player may have loaded.
+const PAST_SEASONS: Rate = Rate { burst: 4, interval: Duration::from_secs(10) };
 /// Maximum number of entries of a page, and of players in one question.
 const ENTRIES_MAX: usize = 100;
 /// Time until a question about ranks that are being loaded may be asked again.
@@ -45,6 +47,7 @@ pub(super) struct Boards {
     defining: tokio::sync::Mutex<()>,
     index: Arc<RankIndex>,
     scores: AccountBudgets,
+    past_seasons: AccountBudgets,
     /// Whether a player's first score makes its board: on a server for development.
     makes_boards: bool,
 }
@@ -89,7 +92,7 @@ impl Boards {
         ranks_bytes_max: usize,
         clock: Clock,
         makes_boards: bool,
-        random: impl FnMut() -> u64,
+        mut random: impl FnMut() -> u64,
     ) -> Self {
         let index = RankIndex::new(ranks_bytes_max);
         store.watch_entries(Arc::clone(&index) as Arc<dyn EntryWatch>);
@@ -97,7 +100,8 @@ impl Boards {
             realms: Mutex::default(),
             defining: tokio::sync::Mutex::new(()),
             index,
-            scores: AccountBudgets::new(SCORES, clock, random),
+            scores: AccountBudgets::new(SCORES, clock, &mut random),
+            past_seasons: AccountBudgets::new(PAST_SEASONS, clock, &mut random),
             makes_boards,
         }
     }
@@ -172,8 +176,25 @@ impl Boards {
     }
 
     /// The ranks of a season, which are loaded at their first use.
-    fn ranked(&self, services: &Services, board: BoardNumber, season: Season) -> Arc<Ranked> {
-        self.index.season(services.store(), (board, season))
+    fn ranked(&self, services: &Services, board: &Defined, season: Season) -> Arc<Ranked> {
+        let (current, _) = board.season(services.time().now_ms());
+        self.index.season(services.store(), (board.number, season), season == current)
+    }
+
+    /// Charges a player who asks for a past season that is not in memory: to load one is much work.
+    fn charge_past(
+        &self,
+        services: &Services,
+        caller: &Caller,
+        board: &Defined,
+        season: Season,
+    ) -> Result<(), Failure> {
+        let (current, _) = board.season(services.time().now_ms());
+        if season == current || !is_player(caller) || self.index.holds((board.number, season)) {
+            return Ok(());
+        }
+        let (realm, account) = services.account_of(caller)?;
+        self.past_seasons.charge(&realm, &account)
     }
 }
 
@@ -197,7 +218,7 @@ fn no_ranks(why: NoRanks) -> Failure {
             Failure::unavailable("the ranks of this board are being loaded: ask again", ASK_AGAIN)
         }
         NoRanks::TooLarge => {
-            let sentence = "this board has more entries than the server's memory for ranks has room for";
+            let sentence = "the server's memory for ranks has no room for the entries of this season";
             Failure::new(Kind::Conflict, "not_ranked", sentence)
         }
     }

@@ -214,11 +214,11 @@ fn said(extra: &Value, path: &str) -> Result<Vec<u8>, Failure> {
 /// The verdict of a score that cannot change its entry, from memory: what is in the ranks was committed. Most
 /// scores of a game are of this kind.
 fn known_to_change_nothing(services: &Services, checked: &Checked) -> Option<Verdict> {
-    let NewScore { board, rules, season, account, submission } = &checked.score;
+    let NewScore { rules, season, account, submission, .. } = &checked.score;
     if rules.keep != Keep::Best || rules.attempts.is_some() {
         return None;
     }
-    let ranked = services.boards().ranked(services, *board, *season);
+    let ranked = services.boards().ranked(services, &checked.defined, *season);
     let key = ranked.ask(|ranks| ranks.key(account.as_str())).ok().flatten()?;
     // The one that has made the entry may come again: only the store knows its id.
     let given = (rules.turned(submission.score), rules.turned(submission.sub));
@@ -262,8 +262,8 @@ fn refused(refusal: ScoreRefusal, path: &str) -> Failure {
 }
 
 async fn shown(services: &Services, checked: &Checked, verdict: &Verdict) -> SubmittedScore {
-    let NewScore { board, rules, season, account, .. } = &checked.score;
-    let ranked = services.boards().ranked(services, *board, *season);
+    let NewScore { rules, season, account, .. } = &checked.score;
+    let ranked = services.boards().ranked(services, &checked.defined, *season);
     ranked.loaded(SHORT_WAIT).await;
     let standing = ranked
         .ask(|ranks| (ranks.standing(account.as_str()).map(|standing| standing.rank), ranks.len() as u64))
