@@ -4,7 +4,7 @@
 //! committing thread what each commit has changed: after the commit, in the order of the commits, and before
 //! the write is answered. Told by the callers' tasks, an older score could replace a newer one.
 
-use super::boards::{BoardNumber, seasons};
+use super::boards::{BoardNumber, begin_season};
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::limits::Growth;
@@ -379,18 +379,7 @@ fn count_in(sql: &mut dyn Sql, score: &NewScore) -> Done<()> {
     if counted > 0 {
         return Ok(());
     }
-    sql.change(
-        "INSERT INTO board_seasons (board, season, entries, gone) VALUES ($1, $2, 1, 0)",
-        params![board.0, season.0],
-    )?;
-    let kept = usize::try_from(rules.seasons()).unwrap_or(usize::MAX).saturating_add(1);
-    for old in seasons(sql, *board)?.into_iter().skip(kept) {
-        sql.later(
-            "UPDATE board_seasons SET gone = 1 WHERE board = $1 AND season = $2",
-            params![board.0, old.season.0],
-        )?;
-    }
-    Ok(())
+    begin_season(sql, (*board, *season), 1, rules)
 }
 
 /// Returns whether there was one.

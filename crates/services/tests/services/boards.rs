@@ -275,6 +275,35 @@ async fn t3_a_page_has_bounds_and_a_season_must_be_there() {
 }
 
 #[tokio::test]
+async fn t3_another_schedule_begins_no_season_at_once_nor_after_a_restart() {
+    let hall = Hall::open().await;
+    hall.define("b", json!({ "writers": "players" })).await;
+    let (ada, _) = hall.player("ada").await;
+    let submit = async |hall: &Hall, score: i64| {
+        hall.good("POST", "/boards/b/scores", &ada, json!({ "score": score })).await["season"].clone()
+    };
+    assert_eq!(submit(&hall, 1).await, 0);
+    // Its last reset is long past, and the next one is far away.
+    hall.define("b", json!({ "writers": "players", "reset": "0 0 29 2 *" })).await;
+    assert_eq!(submit(&hall, 2).await, 0);
+    let listed = hall.good("GET", "/boards", &ada, json!({})).await["boards"][0].clone();
+    assert!(listed["season"] == 0 && listed["ends_ms"].is_u64(), "{listed}");
+    let hall = hall.again(false).await;
+    assert_eq!(submit(&hall, 3).await, 0);
+    assert_eq!(hall.page("/boards/b", &ada).await, [(1, 3)]);
+    assert_eq!(hall.good("GET", "/boards", &ada, json!({})).await["boards"][0], listed);
+    // A board without any entry has the season of its new schedule.
+    for definition in
+        [json!({ "writers": "players" }), json!({ "writers": "players", "reset": "0 0 29 2 *" })]
+    {
+        hall.define("empty", definition).await;
+    }
+    let season =
+        hall.good("POST", "/boards/empty/scores", &ada, json!({ "score": 1 })).await["season"].clone();
+    assert!(season.as_u64() > Some(0), "{season}");
+}
+
+#[tokio::test]
 async fn t3_a_deleted_account_leaves_no_entry_and_its_export_has_them() {
     let hall = Hall::open().await;
     for board in ["one", "two"] {

@@ -96,15 +96,14 @@ async fn store(
 ) -> Result<Arc<Defined>, Failure> {
     let (boards, now_ms) = (services.boards(), services.time().now_ms());
     let document = serde_json::to_vec(board).map_err(|error| Failure::defect(&error.to_string()))?;
-    let stored = services.store().put_board(realm, name, document, version, now_ms).await;
+    // The season goes on, whatever the schedule says.
+    let running = known.get(name).map_or(Season(0), |before| before.season(now_ms).0);
+    let stored = services.store().put_board(realm, name, document, version, (now_ms, running)).await;
     let stored = stored.inspect_err(|error| boards.doubt(realm, error)).map_err(|error| match error {
         error @ StoreError::Invalid { .. } => Failure::from(error).at("definition"),
         error => error.into(),
     })?;
-    // The season goes on, whatever the schedule says.
-    let newest = known.get(name).filter(|before| before.number == stored.number);
-    let newest = newest.map_or(Season(0), |before| before.season(now_ms).0);
-    let defined = Arc::new(Defined::read(&stored, newest)?);
+    let defined = Arc::new(Defined::read(&stored)?);
     let mut known = known.clone();
     known.insert(name.clone(), Arc::clone(&defined));
     boards.remember(realm, known);

@@ -63,19 +63,21 @@ struct Defined {
 }
 
 impl Defined {
-    fn read(stored: &StoredBoard, newest: Season) -> Result<Self, Failure> {
+    fn read(stored: &StoredBoard) -> Result<Self, Failure> {
         let damaged = |error: &dyn core::fmt::Display| {
             StoreError::Damaged(format!("the definition of the board {}: {error}", stored.name))
         };
         let board: Board = serde_json::from_slice(&stored.document).map_err(|error| damaged(&error))?;
         let schedule = board.check().map_err(|error| damaged(&error))?;
+        let clock =
+            stored.newest.map(|newest| SeasonClock::after(newest, stored.changed_ms)).unwrap_or_default();
         Ok(Defined {
             number: stored.number,
             name: stored.name.clone(),
             version: stored.version,
             board: Arc::new(board),
             schedule,
-            clock: Mutex::new(SeasonClock::after(newest.max(stored.newest))),
+            clock: Mutex::new(clock),
         })
     }
 
@@ -141,7 +143,7 @@ impl Boards {
         services.store().behind_writes().await?;
         let mut boards = RealmBoards::new();
         for stored in services.store().boards(realm).await? {
-            boards.insert(stored.name.clone(), Arc::new(Defined::read(&stored, Season(0))?));
+            boards.insert(stored.name.clone(), Arc::new(Defined::read(&stored)?));
         }
         Ok(self.remember(realm, boards))
     }

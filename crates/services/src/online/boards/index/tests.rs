@@ -31,7 +31,8 @@ impl Fixture {
         let store = Store::open(folder.path().join("parlor.db").to_str().unwrap()).await.unwrap();
         let realm = Realm::new("tanks", "testing").unwrap();
         let name = BoardName::new("b").unwrap();
-        let board = store.put_board(&realm, &name, b"{}".to_vec(), None, 1).await.unwrap().number;
+        let board =
+            store.put_board(&realm, &name, b"{}".to_vec(), None, (1, Season(0))).await.unwrap().number;
         let index = RankIndex::new(bytes_max);
         store.watch_entries(Arc::clone(&index) as Arc<dyn EntryWatch>);
         let fixture =
