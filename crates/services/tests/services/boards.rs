@@ -377,6 +377,17 @@ async fn t3_on_a_server_for_development_a_first_score_makes_its_board() {
         "no_such_board",
         "a question makes none"
     );
+    for (input, why) in [
+        (json!({ "score": i64::MAX }), code("out_of_range", "score")),
+        (json!({ "score": 1, "sub": i64::MIN }), code("out_of_range", "sub")),
+        (json!({ "score": 1, "extra": 1 }), code("bad_input", "extra")),
+    ] {
+        assert_eq!(hall.refused("POST", "/boards/other/scores", &ada, input).await, why);
+    }
+    let path = format!("/boards/{}/scores", "x".repeat(65));
+    assert_eq!(hall.refused("POST", &path, &ada, json!({ "score": 1 })).await, code("bad_input", "board"));
+    let listed = hall.good("GET", "/boards", &ada, json!({})).await;
+    assert_eq!(listed["boards"].as_array().unwrap().len(), 1, "nor does a score that is refused");
     // Where only the game's own service makes accounts, only operators make boards.
     let closed = Hall::with(false, None).await;
     let server = closed.operator(Role::Server);

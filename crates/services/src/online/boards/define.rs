@@ -71,19 +71,22 @@ async fn put(
     store(services, realm, &known, name, board, version).await
 }
 
-/// A board to which any player may submit, which is made if there is none of this name.
+/// A board to which any player may submit, which is made if there is none of this name. Whoever asks is charged
+/// before it is made.
 pub(super) async fn make(
     services: &Services,
     realm: &Realm,
     name: &BoardName,
+    charge: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<Arc<Defined>, Failure> {
     let defining = services.boards().defining.lock().await;
     let known = services.boards().of_defining(services, realm, &defining).await?;
-    match known.get(name) {
+    if let Some(defined) = known.get(name) {
         // Another score was faster.
-        Some(defined) => Ok(Arc::clone(defined)),
-        None => store(services, realm, &known, name, &Board::of_players(), Some(0)).await,
+        return Ok(Arc::clone(defined));
     }
+    charge()?;
+    store(services, realm, &known, name, &Board::of_players(), Some(0)).await
 }
 
 async fn store(

@@ -13,6 +13,7 @@ pub(super) use submit::{remove, submit, submit_many};
 
 use super::Services;
 use super::budgets::AccountBudgets;
+use super::charges::{Charges, Rates};
 use super::failure::{Failure, Kind};
 use super::table::Caller;
 use crate::store::{AccountId, BoardNumber, EntryWatch, Role, Store, StoreError, StoredBoard};
@@ -31,6 +32,12 @@ const REALMS_MAX: usize = 4096;
 const SCORES: Rate = Rate { burst: 20, interval: Duration::from_millis(200) };
 /// Past seasons that a player may have loaded.
 const PAST_SEASONS: Rate = Rate { burst: 4, interval: Duration::from_secs(10) };
+/// Boards that first scores from an address make.
+const MADE: Rates = Rates {
+    of_address: Rate { burst: 30, interval: Duration::from_secs(60) },
+    of_neighbourhood: Rate { burst: 120, interval: Duration::from_secs(15) },
+    what: "boards were made",
+};
 /// Maximum number of entries of a page, and of players in one question.
 const ENTRIES_MAX: usize = 100;
 /// Time until a question about ranks that are being loaded may be asked again.
@@ -48,8 +55,8 @@ pub(super) struct Boards {
     index: Arc<RankIndex>,
     scores: AccountBudgets,
     past_seasons: AccountBudgets,
-    /// Whether a player's first score makes its board: on a server for development.
-    makes_boards: bool,
+    /// For boards that players' first scores make: on a server for development.
+    made: Option<Charges>,
 }
 
 /// A board as it is remembered.
@@ -93,7 +100,7 @@ impl Boards {
         store: &Store,
         ranks_bytes_max: usize,
         clock: Clock,
-        makes_boards: bool,
+        made_by_scores: bool,
         mut random: impl FnMut() -> u64,
     ) -> Self {
         let index = RankIndex::new(ranks_bytes_max);
@@ -104,7 +111,7 @@ impl Boards {
             index,
             scores: AccountBudgets::new(SCORES, clock, &mut random),
             past_seasons: AccountBudgets::new(PAST_SEASONS, clock, &mut random),
-            makes_boards,
+            made: made_by_scores.then(|| Charges::new(MADE, clock, &mut random)),
         }
     }
 

@@ -4,13 +4,14 @@ use super::index::SHORT_WAIT;
 use super::{Defined, ENTRIES_MAX, define, is_player, missing, subject};
 use crate::online::Services;
 use crate::online::accounts::{DONE, Done};
+use crate::online::charges::Charges;
 use crate::online::failure::{Failure, Kind};
 use crate::online::table::Caller;
 use crate::store::{AccountId, NewScore, SCORES_MAX, ScoreRefusal, StoreError};
 use futures_util::future::join_all;
 use parlor_server::realm::Realm;
 use parlor_social::limits::{EXTRA_BYTES_MAX, ID_BYTES_MAX};
-use parlor_social::{Entry, Keep, Refused, Submission, Verdict, Writers, mark_of};
+use parlor_social::{Board, Entry, Keep, Refused, Submission, Verdict, Writers, mark_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -150,53 +151,60 @@ async fn check(
 ) -> Result<Checked, Failure> {
     let at = |field: &str| format!("{path}{field}");
     let (_, account) = subject(services, caller, input.account.as_deref(), &at("account"))?;
-    let defined = find_or_make(services, caller, realm, &input.board).await;
-    let defined = defined.map_err(|failure| failure.at(at("board")))?;
+    let found = services.boards().find(services, realm, &input.board).await;
+    let found = match (found, made_by(services, caller)) {
+        (Err(failure), Some(made)) if failure.code() == "no_such_board" => Err(made),
+        (found, _) => Ok(found.map_err(|failure| failure.at(at("board")))?),
+    };
+    let rules =
+        found.as_ref().map_or_else(|_| Arc::new(Board::of_players()), |found| Arc::clone(&found.board));
     let is_player = is_player(caller);
-    if is_player && defined.board.writers != Writers::Players {
+    if is_player && rules.writers != Writers::Players {
         let sentence = "scores of this board come from the game's own service";
         return Err(Failure::new(Kind::Forbidden, "server_only", sentence).at(at("board")));
     }
-    if is_player && input.account.is_some_and(|named| named != account_of(services, caller)) {
+    if is_player && input.account.as_ref().is_some_and(|named| *named != account_of(services, caller)) {
         return Err(Failure::field(at("account"), "players submit for themselves: leave it out"));
     }
-    if is_player && defined.board.keep == Keep::Sum && input.id.is_none() {
+    if is_player && rules.keep == Keep::Sum && input.id.is_none() {
         let sentence = "on a board of sums each submission has an id, so that it counts once";
         return Err(missing(&at("id"), sentence));
     }
+    let submission = submission(&input, services.time().now_ms(), path)?;
+    let defined = match found {
+        Ok(defined) => defined,
+        Err(made) => {
+            // No board is made for a score that it would not take.
+            rules.submit(None, &submission).map_err(|no| refused(ScoreRefusal::Rules(no), path))?;
+            let name = super::board_name(&input.board).map_err(|failure| failure.at(at("board")))?;
+            define::make(services, realm, &name, || made.charge(caller.origin)).await?
+        }
+    };
+    let (season, _) = defined.season(submission.at_ms);
+    let (board, rules) = (defined.number, Arc::clone(&defined.board));
+    Ok(Checked { defined, score: NewScore { board, rules, season, account, submission } })
+}
+
+/// What a score says, as rules judge it.
+fn submission(input: &SubmitScore, at_ms: u64, path: &str) -> Result<Submission, Failure> {
+    let at = |field: &str| format!("{path}{field}");
     let id = input.id.as_deref().map(|id| {
         let is_id = (1..=ID_BYTES_MAX).contains(&id.len());
         is_id
             .then(|| mark_of(id))
             .ok_or_else(|| Failure::field(at("id"), format!("an id has 1 to {ID_BYTES_MAX} bytes")))
     });
-    let at_ms = services.time().now_ms();
     let extra = input.extra.as_ref().map(|extra| said(extra, &at("extra"))).transpose()?;
-    let submission =
-        Submission { score: input.score, sub: input.sub.unwrap_or(0), at_ms, id: id.transpose()?, extra };
-    let (season, _) = defined.season(at_ms);
-    let (board, rules) = (defined.number, Arc::clone(&defined.board));
-    Ok(Checked { defined, score: NewScore { board, rules, season, account, submission } })
+    Ok(Submission { score: input.score, sub: input.sub.unwrap_or(0), at_ms, id: id.transpose()?, extra })
 }
 
 fn account_of(services: &Services, caller: &Caller) -> String {
     services.account_of(caller).map(|(_, account)| account.to_string()).unwrap_or_default()
 }
 
-/// On a server for development a player's first score makes the board that it is for.
-async fn find_or_make(
-    services: &Services,
-    caller: &Caller,
-    realm: &Realm,
-    name: &str,
-) -> Result<Arc<Defined>, Failure> {
-    let boards = services.boards();
-    match boards.find(services, realm, name).await {
-        Err(failure) if failure.code() == "no_such_board" && boards.makes_boards && is_player(caller) => {
-            define::make(services, realm, &super::board_name(name)?).await
-        }
-        found => found,
-    }
+/// On a server for development a player's first score makes the board that it is for. Gives who is charged.
+fn made_by<'s>(services: &'s Services, caller: &Caller) -> Option<&'s Charges> {
+    services.boards().made.as_ref().filter(|_| is_player(caller))
 }
 
 fn said(extra: &Value, path: &str) -> Result<Vec<u8>, Failure> {
