@@ -2,6 +2,7 @@
 
 use super::Store;
 use super::error::StoreError;
+use super::limits::Growth;
 use super::lives::Swept;
 use super::sql::{Done, Sql, TableRow, params};
 use super::types::check_size;
@@ -49,7 +50,7 @@ pub struct StoredSeason {
 }
 
 impl Store {
-    /// Defines a board, or changes its definition, which is a [`Board`] as JSON. Its entries stay. With
+    /// Defines a board, or changes its definition, for an operator. It is a [`Board`] as JSON. Its entries stay. With
     /// `version`, only that version is changed; 0 is a board that does not exist. `running` is the season at this
     /// time by the definition before: if the board has had any season, it is stored, so that it goes on.
     ///
@@ -67,8 +68,27 @@ impl Store {
     ) -> Result<StoredBoard, StoreError> {
         check_size("the board's definition", document.len(), BOARD_BYTES_MAX)?;
         let (realm, name) = (realm.clone(), name.clone());
-        self.write(document.len(), move |sql| put(sql, &realm, &name, &document, version, (now_ms, running)))
-            .await
+        let bytes = document.len();
+        let put = move |sql: &mut dyn Sql| put(sql, &realm, &name, &document, version, (now_ms, running));
+        self.write_as(Growth::Spares, bytes, put).await
+    }
+
+    /// Defines a board that there is not yet, for somebody who is no operator: a full store refuses it.
+    ///
+    /// # Errors
+    ///
+    /// As [`put_board`](Self::put_board), and [`StoreError::Full`].
+    pub async fn make_board(
+        &self,
+        realm: &Realm,
+        name: &BoardName,
+        document: Vec<u8>,
+        now_ms: u64,
+    ) -> Result<StoredBoard, StoreError> {
+        check_size("the board's definition", document.len(), BOARD_BYTES_MAX)?;
+        let (realm, name, bytes) = (realm.clone(), name.clone(), document.len());
+        let put = move |sql: &mut dyn Sql| put(sql, &realm, &name, &document, Some(0), (now_ms, Season(0)));
+        self.write(bytes, put).await
     }
 
     /// Deletes a board. Its entries are deleted afterwards, by [`sweep_boards`](Self::sweep_boards).

@@ -111,13 +111,36 @@ impl Store {
     ///
     /// [`StoreError::Invalid`] for more than [`SCORES_MAX`], or too much beside a score.
     pub async fn submit_scores(&self, realm: &Realm, scores: Vec<NewScore>) -> Result<Scored, StoreError> {
+        self.submit_as(Growth::Adds, realm, scores).await
+    }
+
+    /// The same for scores whose accounts have entries there already. They replace rows, so a store that takes
+    /// no new ones takes them.
+    ///
+    /// # Errors
+    ///
+    /// As [`submit_scores`](Self::submit_scores).
+    pub async fn submit_known_scores(
+        &self,
+        realm: &Realm,
+        scores: Vec<NewScore>,
+    ) -> Result<Scored, StoreError> {
+        self.submit_as(Growth::Continues, realm, scores).await
+    }
+
+    async fn submit_as(
+        &self,
+        growth: Growth,
+        realm: &Realm,
+        scores: Vec<NewScore>,
+    ) -> Result<Scored, StoreError> {
         check_size("the scores of one write", scores.len(), SCORES_MAX)?;
         let extra = |score: &NewScore| score.submission.extra.as_ref().map_or(0, Vec::len);
         for score in &scores {
             check_size("what is said with a score", extra(score), EXTRA_BYTES_MAX)?;
         }
         let (realm, bytes) = (realm.clone(), scores.iter().map(extra).sum());
-        self.write_told(Growth::Adds, bytes, move |sql| submit(sql, &realm, &scores)).await
+        self.write_told(growth, bytes, move |sql| submit(sql, &realm, &scores)).await
     }
 
     /// Deletes the entry of an account.

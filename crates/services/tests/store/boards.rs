@@ -3,8 +3,8 @@
 use crate::common::{account, account_id, on_each, open_in, random};
 use parlor_server::realm::Realm;
 use parlor_services::store::{
-    AccountId, BOARDS_MAX, BoardNumber, EntryChange, EntryWatch, NewScore, Options, SCORES_MAX, ScoreRefusal,
-    Store, StoreError, StoredBoard,
+    AccountId, BOARDS_MAX, BoardNumber, DATA_MIN, EntryChange, EntryWatch, Limits, NewScore, Options,
+    SCORES_MAX, ScoreRefusal, Store, StoreError, StoredBoard,
 };
 use parlor_social::{Board, BoardName, Keep, Key, Refused, Season, Submission, mark_of};
 use std::collections::BTreeMap;
@@ -340,4 +340,35 @@ async fn t3_the_season_that_runs_when_a_definition_changes_is_stored_if_the_boar
         assert_eq!(seasons().await, [(6, 0), (5, 1)]);
     })
     .await;
+}
+
+#[tokio::test]
+async fn threat_43_t3_a_full_store_takes_what_operators_define_and_scores_that_replace_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { data_max: 2 * DATA_MIN, ..Limits::default() };
+    let store = open_in(folder.path(), Options { limits, ..Options::default() }).await;
+    let realm = Realm::new("tanks", "testing").unwrap();
+    with_accounts(&store, &realm, &["ada", "bob"]).await;
+    let number = defined(&store, &realm, "b").await.number;
+    let of = |account: &str, score| vec![new_score(number, &sums(), account, score)];
+    store.submit_scores(&realm, of("ada", 1)).await.unwrap().unwrap();
+    let mut boards = 0;
+    for bytes in [16_000, 2] {
+        let document = format!("{{{}}}", " ".repeat(bytes - 2));
+        loop {
+            let made =
+                store.make_board(&realm, &name(&format!("b{boards}")), document.clone().into(), 1).await;
+            match made {
+                Ok(_) => boards += 1,
+                Err(error) => break assert!(matches!(error, StoreError::Full { .. }), "{error}"),
+            }
+        }
+    }
+    let added = store.submit_scores(&realm, of("bob", 1)).await;
+    assert!(matches!(added, Err(StoreError::Full { .. })), "{added:?}");
+    let replaced = store.submit_known_scores(&realm, of("ada", 2)).await.unwrap().unwrap();
+    assert_eq!(replaced[0].entry.key.score, 3);
+    let closed = br#"{"closes_ms":1}"#.to_vec();
+    let closed = store.put_board(&realm, &name("b"), closed, None, (1, Season(0))).await.unwrap();
+    assert_eq!(closed.version, 2);
 }

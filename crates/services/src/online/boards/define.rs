@@ -5,7 +5,7 @@ use crate::online::Services;
 use crate::online::accounts::{DONE, Done};
 use crate::online::failure::Failure;
 use crate::online::table::Caller;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoredBoard};
 use parlor_server::realm::Realm;
 use parlor_social::limits::NAME_BYTES_MAX;
 use parlor_social::{Board, BoardName, Season};
@@ -68,7 +68,11 @@ async fn put(
 ) -> Result<Arc<Defined>, Failure> {
     let defining = services.boards().defining.lock().await;
     let known = services.boards().of_defining(services, realm, &defining).await?;
-    store(services, realm, &known, name, board, version).await
+    let (document, now_ms) = (to_document(board)?, services.time().now_ms());
+    // The season goes on, whatever the schedule says.
+    let running = known.get(name).map_or(Season(0), |before| before.season(now_ms).0);
+    let stored = services.store().put_board(realm, name, document, version, (now_ms, running)).await;
+    remembered(services, realm, &known, stored)
 }
 
 /// A board to which any player may submit, which is made if there is none of this name. Whoever asks is charged
@@ -86,29 +90,30 @@ pub(super) async fn make(
         return Ok(Arc::clone(defined));
     }
     charge()?;
-    store(services, realm, &known, name, &Board::of_players(), Some(0)).await
+    let (document, now_ms) = (to_document(&Board::of_players())?, services.time().now_ms());
+    let stored = services.store().make_board(realm, name, document, now_ms).await;
+    remembered(services, realm, &known, stored)
 }
 
-async fn store(
+fn to_document(board: &Board) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec(board).map_err(|error| Failure::defect(&error.to_string()))
+}
+
+/// Remembers a definition, or forgets what is doubtful after its failure.
+fn remembered(
     services: &Services,
     realm: &Realm,
     known: &RealmBoards,
-    name: &BoardName,
-    board: &Board,
-    version: Option<u64>,
+    stored: Result<StoredBoard, StoreError>,
 ) -> Result<Arc<Defined>, Failure> {
-    let (boards, now_ms) = (services.boards(), services.time().now_ms());
-    let document = serde_json::to_vec(board).map_err(|error| Failure::defect(&error.to_string()))?;
-    // The season goes on, whatever the schedule says.
-    let running = known.get(name).map_or(Season(0), |before| before.season(now_ms).0);
-    let stored = services.store().put_board(realm, name, document, version, (now_ms, running)).await;
+    let boards = services.boards();
     let stored = stored.inspect_err(|error| boards.doubt(realm, error)).map_err(|error| match error {
         error @ StoreError::Invalid { .. } => Failure::from(error).at("definition"),
         error => error.into(),
     })?;
     let defined = Arc::new(Defined::read(&stored)?);
     let mut known = known.clone();
-    known.insert(name.clone(), Arc::clone(&defined));
+    known.insert(stored.name, Arc::clone(&defined));
     boards.remember(realm, known);
     Ok(defined)
 }

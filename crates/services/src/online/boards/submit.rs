@@ -244,8 +244,17 @@ async fn store(
     checked: &[Checked],
     path: impl Fn(usize) -> String,
 ) -> Result<Vec<Verdict>, Failure> {
+    let has_entry = |checked: &Checked| {
+        let NewScore { season, account, .. } = &checked.score;
+        let ranked = services.boards().ranked(services, &checked.defined, *season);
+        ranked.ask(|ranks| ranks.key(account.as_str()).is_some()) == Ok(true)
+    };
+    let is_known = checked.iter().all(has_entry);
     let scores = checked.iter().map(|checked| checked.score.clone()).collect();
-    let stored = services.store().submit_scores(realm, scores).await?;
+    let stored = match is_known {
+        true => services.store().submit_known_scores(realm, scores).await?,
+        false => services.store().submit_scores(realm, scores).await?,
+    };
     stored.map_err(|(at, refusal)| refused(refusal, &path(at)))
 }
 
