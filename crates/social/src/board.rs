@@ -300,11 +300,13 @@ impl Board {
         self.max.unwrap_or(NUMBER_MAX)
     }
 
-    /// Turns a number round where less is better, from players' form into that of entries and back.
+    /// Turns a number round where less is better, from players' form into that of entries and back. A number of an
+    /// entry comes back as it was.
     pub fn turned(&self, number: i64) -> i64 {
         match self.order {
             Order::Most => number,
-            Order::Least => -number,
+            // The smallest of all numbers has no counterpart. It is no score, but is turned before it is refused.
+            Order::Least => number.saturating_neg(),
         }
     }
 }

@@ -105,12 +105,15 @@ pub struct SeasonClock {
     newest: Season,
     /// When `newest` ends; `None` if it never does. Unknown as long as nobody has asked.
     ends_ms: Option<Option<u64>>,
+    /// Resets up to this time count for nothing.
+    since_ms: Option<u64>,
 }
 
 impl SeasonClock {
-    /// A clock for a board that has begun this season before.
-    pub fn after(newest: Season) -> Self {
-        SeasonClock { newest, ends_ms: None }
+    /// A clock for a board that has begun this season before, and was defined as it is at a time. The season goes on
+    /// after that time: resets before it are those of a schedule that the board did not have then.
+    pub fn after(newest: Season, defined_ms: u64) -> Self {
+        SeasonClock { newest, ends_ms: None, since_ms: Some(defined_ms) }
     }
 
     /// The newest season that it knows.
@@ -126,10 +129,11 @@ impl SeasonClock {
             None => false,
         };
         if !is_current {
-            let season = Season(schedule.last_ms(now_ms).unwrap_or_default());
+            let counts = |reset: &u64| self.since_ms.is_none_or(|since_ms| *reset > since_ms);
+            let season = Season(schedule.last_ms(now_ms).filter(counts).unwrap_or_default());
             self.newest = self.newest.max(season);
-            let from_ms = if self.newest == Season::default() { now_ms } else { self.newest.0 };
-            self.ends_ms = Some(schedule.next_ms(from_ms));
+            let from_ms = self.newest.0.max(self.since_ms.unwrap_or_default());
+            self.ends_ms = Some(schedule.next_ms(if from_ms == 0 { now_ms } else { from_ms }));
         }
         (self.newest, self.ends_ms.flatten())
     }

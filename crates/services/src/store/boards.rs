@@ -2,11 +2,12 @@
 
 use super::Store;
 use super::error::StoreError;
+use super::limits::Growth;
 use super::lives::Swept;
 use super::sql::{Done, Sql, TableRow, params};
 use super::types::check_size;
 use parlor_server::realm::Realm;
-use parlor_social::{BoardName, Season};
+use parlor_social::{Board, BoardName, Season};
 
 /// Maximum number of boards of one realm.
 pub const BOARDS_MAX: usize = 1000;
@@ -33,8 +34,10 @@ pub struct StoredBoard {
     pub version: u64,
     /// Its definition.
     pub document: Vec<u8>,
-    /// The newest season that has or had entries.
-    pub newest: Season,
+    /// When it was defined as it is, in milliseconds since 1970.
+    pub changed_ms: u64,
+    /// The newest season that has or had entries, if there is one.
+    pub newest: Option<Season>,
 }
 
 /// A season with entries.
@@ -47,23 +50,45 @@ pub struct StoredSeason {
 }
 
 impl Store {
-    /// Defines a board, or changes its definition. Its entries stay. With `version`, only that version is
-    /// changed; 0 is a board that does not exist.
+    /// Defines a board, or changes its definition, for an operator. It is a [`Board`] as JSON. Its entries stay. With
+    /// `version`, only that version is changed; 0 is a board that does not exist. `running` is the season at this
+    /// time by the definition before: if the board has had any season, it is stored, so that it goes on.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if the version is another one; [`StoreError::Quota`] beyond [`BOARDS_MAX`].
+    /// [`StoreError::Stale`] if the version is another one; [`StoreError::Quota`] beyond [`BOARDS_MAX`];
+    /// [`StoreError::Invalid`] for another order of a board with entries.
     pub async fn put_board(
         &self,
         realm: &Realm,
         name: &BoardName,
         document: Vec<u8>,
         version: Option<u64>,
-        now_ms: u64,
+        (now_ms, running): (u64, Season),
     ) -> Result<StoredBoard, StoreError> {
         check_size("the board's definition", document.len(), BOARD_BYTES_MAX)?;
         let (realm, name) = (realm.clone(), name.clone());
-        self.write(document.len(), move |sql| put(sql, &realm, &name, &document, version, now_ms)).await
+        let bytes = document.len();
+        let put = move |sql: &mut dyn Sql| put(sql, &realm, &name, &document, version, (now_ms, running));
+        self.write_as(Growth::Spares, bytes, put).await
+    }
+
+    /// Defines a board that there is not yet, for somebody who is no operator: a full store refuses it.
+    ///
+    /// # Errors
+    ///
+    /// As [`put_board`](Self::put_board), and [`StoreError::Full`].
+    pub async fn make_board(
+        &self,
+        realm: &Realm,
+        name: &BoardName,
+        document: Vec<u8>,
+        now_ms: u64,
+    ) -> Result<StoredBoard, StoreError> {
+        check_size("the board's definition", document.len(), BOARD_BYTES_MAX)?;
+        let (realm, name, bytes) = (realm.clone(), name.clone(), document.len());
+        let put = move |sql: &mut dyn Sql| put(sql, &realm, &name, &document, Some(0), (now_ms, Season(0)));
+        self.write(bytes, put).await
     }
 
     /// Deletes a board. Its entries are deleted afterwards, by [`sweep_boards`](Self::sweep_boards).
@@ -90,6 +115,16 @@ impl Store {
         .await
     }
 
+    /// Waits for the writes that came before, also for those whose callers have been told that the store is
+    /// unavailable. What is read afterwards has what they have done.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`]: some may still be under way.
+    pub async fn behind_writes(&self) -> Result<(), StoreError> {
+        self.write_sparing(|sql| sql.await_others()).await
+    }
+
     /// A board by its name.
     ///
     /// # Errors
@@ -109,8 +144,8 @@ impl Store {
         let realm = realm.clone();
         self.read(move |sql| {
             let rows = sql.rows(
-                "SELECT number, name, version, document,
-                 CAST(COALESCE((SELECT MAX(season) FROM board_seasons s WHERE s.board = number), 0) AS BIGINT)
+                "SELECT number, name, version, document, changed_ms,
+                 CAST((SELECT MAX(season) FROM board_seasons s WHERE s.board = number) AS BIGINT)
                  FROM boards WHERE realm = $1 AND name IS NOT NULL ORDER BY name LIMIT $2",
                 params![&realm, BOARDS_MAX],
             )?;
@@ -141,14 +176,15 @@ impl Store {
 fn read_board(row: &mut TableRow) -> Done<StoredBoard> {
     let name = row.text(1)?;
     let name = BoardName::new(&name).map_err(|error| StoreError::Damaged(error.to_string()))?;
-    let (number, version) = (BoardNumber(row.number(0)?), row.number(2)?);
-    Ok(StoredBoard { number, name, version, document: row.bytes(3)?, newest: Season(row.number(4)?) })
+    let (number, version, document) = (BoardNumber(row.number(0)?), row.number(2)?, row.bytes(3)?);
+    let (changed_ms, newest) = (row.number(4)?, row.optional_number(5)?.map(Season));
+    Ok(StoredBoard { number, name, version, document, changed_ms, newest })
 }
 
 fn board(sql: &mut dyn Sql, realm: &Realm, name: &BoardName) -> Done<Option<StoredBoard>> {
     let mut rows = sql.rows(
-        "SELECT number, name, version, document,
-         CAST(COALESCE((SELECT MAX(season) FROM board_seasons s WHERE s.board = number), 0) AS BIGINT)
+        "SELECT number, name, version, document, changed_ms,
+         CAST((SELECT MAX(season) FROM board_seasons s WHERE s.board = number) AS BIGINT)
          FROM boards WHERE realm = $1 AND name = $2",
         params![realm, name.as_str()],
     )?;
@@ -161,7 +197,7 @@ fn put(
     name: &BoardName,
     document: &[u8],
     version: Option<u64>,
-    now_ms: u64,
+    (now_ms, running): (u64, Season),
 ) -> Done<StoredBoard> {
     let before = board(sql, realm, name)?;
     let current = before.as_ref().map_or(0, |before| before.version);
@@ -169,11 +205,18 @@ fn put(
         return Err(StoreError::Stale { current }.into());
     }
     if let Some(before) = before {
+        let (old, new) = (read_definition(&before.document)?, read_definition(document)?);
+        must_keep_order(sql, before.number, (&old, &new))?;
         sql.later(
             "UPDATE boards SET version = $1, changed_ms = $2, document = $3 WHERE number = $4",
             params![current + 1, now_ms, document, before.number.0],
         )?;
-        return Ok(StoredBoard { version: current + 1, document: document.to_vec(), ..before });
+        if before.newest.is_some_and(|newest| newest < running) {
+            begin_season(sql, (before.number, running), 0, &new)?;
+        }
+        let newest = before.newest.map(|newest| newest.max(running));
+        let document = document.to_vec();
+        return Ok(StoredBoard { version: current + 1, document, changed_ms: now_ms, newest, ..before });
     }
     let others = sql.rows(
         "SELECT number FROM boards WHERE realm = $1 AND name IS NOT NULL LIMIT $2",
@@ -188,6 +231,41 @@ fn put(
         params![realm, name.as_str(), 1_u64, now_ms, document],
     )?;
     board(sql, realm, name)?.ok_or_else(|| StoreError::Missing { what: "board" }.into())
+}
+
+fn read_definition(document: &[u8]) -> Done<Board> {
+    let board = serde_json::from_slice(document);
+    board.map_err(|error| StoreError::Damaged(format!("the definition of a board: {error}")).into())
+}
+
+/// Scores are stored as the order has them: with another one, those that there are would be upside down.
+fn must_keep_order(sql: &mut dyn Sql, number: BoardNumber, (old, new): (&Board, &Board)) -> Done<()> {
+    if old.order != new.order && seasons(sql, number)?.iter().any(|season| season.entries > 0) {
+        let sentence = "a board with entries keeps its order: delete the board first".to_owned();
+        return Err(StoreError::Invalid { what: "another order", sentence }.into());
+    }
+    Ok(())
+}
+
+/// Stores a season that is new, and ends those that the board no longer keeps.
+pub(super) fn begin_season(
+    sql: &mut dyn Sql,
+    (board, season): (BoardNumber, Season),
+    entries: u64,
+    rules: &Board,
+) -> Done<()> {
+    sql.change(
+        "INSERT INTO board_seasons (board, season, entries, gone) VALUES ($1, $2, $3, 0)",
+        params![board.0, season.0, entries],
+    )?;
+    let kept = usize::try_from(rules.seasons()).unwrap_or(usize::MAX).saturating_add(1);
+    for old in seasons(sql, board)?.into_iter().skip(kept) {
+        sql.later(
+            "UPDATE board_seasons SET gone = 1 WHERE board = $1 AND season = $2",
+            params![board.0, old.season.0],
+        )?;
+    }
+    Ok(())
 }
 
 pub(super) fn seasons(sql: &mut dyn Sql, board: BoardNumber) -> Done<Vec<StoredSeason>> {

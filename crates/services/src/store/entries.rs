@@ -4,7 +4,7 @@
 //! committing thread what each commit has changed: after the commit, in the order of the commits, and before
 //! the write is answered. Told by the callers' tasks, an older score could replace a newer one.
 
-use super::boards::{BoardNumber, seasons};
+use super::boards::{BoardNumber, begin_season};
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::limits::Growth;
@@ -111,13 +111,36 @@ impl Store {
     ///
     /// [`StoreError::Invalid`] for more than [`SCORES_MAX`], or too much beside a score.
     pub async fn submit_scores(&self, realm: &Realm, scores: Vec<NewScore>) -> Result<Scored, StoreError> {
+        self.submit_as(Growth::Adds, realm, scores).await
+    }
+
+    /// The same for scores whose accounts have entries there already. They replace rows, so a store that takes
+    /// no new ones takes them.
+    ///
+    /// # Errors
+    ///
+    /// As [`submit_scores`](Self::submit_scores).
+    pub async fn submit_known_scores(
+        &self,
+        realm: &Realm,
+        scores: Vec<NewScore>,
+    ) -> Result<Scored, StoreError> {
+        self.submit_as(Growth::Continues, realm, scores).await
+    }
+
+    async fn submit_as(
+        &self,
+        growth: Growth,
+        realm: &Realm,
+        scores: Vec<NewScore>,
+    ) -> Result<Scored, StoreError> {
         check_size("the scores of one write", scores.len(), SCORES_MAX)?;
         let extra = |score: &NewScore| score.submission.extra.as_ref().map_or(0, Vec::len);
         for score in &scores {
             check_size("what is said with a score", extra(score), EXTRA_BYTES_MAX)?;
         }
         let (realm, bytes) = (realm.clone(), scores.iter().map(extra).sum());
-        self.write_told(Growth::Adds, bytes, move |sql| submit(sql, &realm, &scores)).await
+        self.write_told(growth, bytes, move |sql| submit(sql, &realm, &scores)).await
     }
 
     /// Deletes the entry of an account.
@@ -379,18 +402,7 @@ fn count_in(sql: &mut dyn Sql, score: &NewScore) -> Done<()> {
     if counted > 0 {
         return Ok(());
     }
-    sql.change(
-        "INSERT INTO board_seasons (board, season, entries, gone) VALUES ($1, $2, 1, 0)",
-        params![board.0, season.0],
-    )?;
-    let kept = usize::try_from(rules.seasons()).unwrap_or(usize::MAX).saturating_add(1);
-    for old in seasons(sql, *board)?.into_iter().skip(kept) {
-        sql.later(
-            "UPDATE board_seasons SET gone = 1 WHERE board = $1 AND season = $2",
-            params![board.0, old.season.0],
-        )?;
-    }
-    Ok(())
+    begin_season(sql, (*board, *season), 1, rules)
 }
 
 /// Returns whether there was one.
@@ -408,18 +420,29 @@ fn delete_entry(sql: &mut dyn Sql, board: BoardNumber, season: Season, account: 
     Ok(gone > 0)
 }
 
-/// Deletes the entries of an account on all boards of a realm.
+/// Deletes the entries of an account on all boards of a realm, by as many statements however many they are.
 pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<Vec<EntryChange>> {
     let rows = sql.rows(
         "SELECT e.board, e.season FROM board_entries e JOIN boards b ON b.number = e.board
          WHERE e.account = $1 AND b.realm = $2",
         params![account, realm],
     )?;
-    let mut changes = Vec::with_capacity(rows.len());
-    for mut row in rows {
-        let (board, season) = (BoardNumber(row.number(0)?), Season(row.number(1)?));
-        delete_entry(sql, board, season, account)?;
-        changes.push(EntryChange { board, season, account: account.clone(), key: None });
+    if rows.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(changes)
+    sql.later(
+        "UPDATE board_seasons SET entries = entries - 1 WHERE entries > 0 AND (board, season) IN
+         (SELECT e.board, e.season FROM board_entries e JOIN boards b ON b.number = e.board
+          WHERE e.account = $1 AND b.realm = $2)",
+        params![account, realm],
+    )?;
+    sql.later(
+        "DELETE FROM board_entries WHERE account = $1 AND board IN (SELECT number FROM boards WHERE realm = $2)",
+        params![account, realm],
+    )?;
+    let change = |mut row: TableRow| {
+        let (board, season) = (BoardNumber(row.number(0)?), Season(row.number(1)?));
+        Ok(EntryChange { board, season, account: account.clone(), key: None })
+    };
+    rows.into_iter().map(change).collect()
 }

@@ -80,6 +80,12 @@ pub(super) trait Sql: Send {
     /// Runs statements without parameters or rows, rarely: layouts and settings of a connection.
     fn control(&mut self, statements: &str) -> Done<()>;
 
+    /// Waits until no transaction of another connection has changes of boards that are not yet committed: a
+    /// connection that was lost may still commit.
+    fn await_others(&mut self) -> Done<()> {
+        Ok(())
+    }
+
     /// Bytes in use of the store on its disk.
     fn used_bytes(&mut self) -> Done<u64>;
 

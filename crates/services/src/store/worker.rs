@@ -358,6 +358,10 @@ impl Sql for Watched<'_> {
         self.sql.control(statements)
     }
 
+    fn await_others(&mut self) -> Done<()> {
+        self.sql.await_others()
+    }
+
     fn used_bytes(&mut self) -> Done<u64> {
         self.sql.used_bytes()
     }

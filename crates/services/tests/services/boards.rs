@@ -49,6 +49,9 @@ async fn t3_players_submit_and_see_their_ranks_which_outlive_the_server() {
     // A worse one changes nothing, and a better one its rank.
     let worse = hall.good("POST", "/boards/laps/scores", ada, json!({ "score": 80 })).await;
     assert_eq!((&worse["score"], &worse["improved"], &worse["rank"]), (&json!(71), &json!(false), &json!(2)));
+    let smallest = json!({ "score": i64::MIN });
+    let refused = hall.refused("POST", "/boards/laps/scores", ada, smallest).await;
+    assert_eq!(refused, code("out_of_range", "score"), "also where the entry is known");
     let (dan, _) = &players[3];
     let better = hall.good("POST", "/boards/laps/scores", dan, json!({ "score": 60 })).await;
     assert_eq!((&better["rank"], &better["entries"]), (&json!(1), &json!(4)));
@@ -217,6 +220,11 @@ async fn t3_definitions_are_checked_changed_and_gone() {
     let change = json!({ "board": "b", "version": 1, "definition": { "writers": "players", "max": 9 } });
     assert_eq!(hall.good("POST", "/admin/boards", &server, change).await["version"], 2);
     hall.good("POST", "/boards/b/scores", &ada, json!({ "score": 9 })).await;
+    // Entries are stored as their order has them.
+    let turned = json!({ "order": "least", "writers": "players" });
+    let turned = json!({ "board": "b", "definition": turned });
+    assert_eq!(define(turned.clone()).await, code("bad_input", "definition"));
+    assert_eq!(hall.page("/boards/b", &ada).await, [(1, 9)]);
     // A board of another environment is none of this one.
     let staging = hall.operator_named(Role::Server, "service", "staging");
     for (method, path) in
@@ -229,9 +237,13 @@ async fn t3_definitions_are_checked_changed_and_gone() {
     hall.good("POST", "/admin/boards/delete", &server, delete.clone()).await;
     assert_eq!(hall.bad("POST", "/admin/boards/delete", &server, delete).await, "no_such_board");
     assert_eq!(hall.refused("GET", "/boards/b", &ada, json!({})).await, code("no_such_board", "board"));
-    // Another one of its name has none of its entries.
+    // Another one of its name has none of its entries, and any order as long as that is so.
     hall.define("b", json!({ "writers": "players" })).await;
     assert!(hall.page("/boards/b", &ada).await.is_empty());
+    hall.good("POST", "/admin/boards", &server, turned).await;
+    hall.good("POST", "/boards/b/scores", &ada, json!({ "score": 7 })).await;
+    hall.good("POST", "/boards/b/remove", &ada, json!({})).await;
+    hall.define("b", json!({ "writers": "players" })).await;
 }
 
 #[tokio::test]
@@ -260,6 +272,35 @@ async fn t3_a_page_has_bounds_and_a_season_must_be_there() {
     let many: Vec<String> = (0..101).map(|number| format!("p{number}")).collect();
     let refused = hall.refused("POST", "/boards/b/of", &ada, json!({ "accounts": many })).await;
     assert_eq!(refused, code("bad_input", "accounts"));
+}
+
+#[tokio::test]
+async fn t3_another_schedule_begins_no_season_at_once_nor_after_a_restart() {
+    let hall = Hall::open().await;
+    hall.define("b", json!({ "writers": "players" })).await;
+    let (ada, _) = hall.player("ada").await;
+    let submit = async |hall: &Hall, score: i64| {
+        hall.good("POST", "/boards/b/scores", &ada, json!({ "score": score })).await["season"].clone()
+    };
+    assert_eq!(submit(&hall, 1).await, 0);
+    // Its last reset is long past, and the next one is far away.
+    hall.define("b", json!({ "writers": "players", "reset": "0 0 29 2 *" })).await;
+    assert_eq!(submit(&hall, 2).await, 0);
+    let listed = hall.good("GET", "/boards", &ada, json!({})).await["boards"][0].clone();
+    assert!(listed["season"] == 0 && listed["ends_ms"].is_u64(), "{listed}");
+    let hall = hall.again(false).await;
+    assert_eq!(submit(&hall, 3).await, 0);
+    assert_eq!(hall.page("/boards/b", &ada).await, [(1, 3)]);
+    assert_eq!(hall.good("GET", "/boards", &ada, json!({})).await["boards"][0], listed);
+    // A board without any entry has the season of its new schedule.
+    for definition in
+        [json!({ "writers": "players" }), json!({ "writers": "players", "reset": "0 0 29 2 *" })]
+    {
+        hall.define("empty", definition).await;
+    }
+    let season =
+        hall.good("POST", "/boards/empty/scores", &ada, json!({ "score": 1 })).await["season"].clone();
+    assert!(season.as_u64() > Some(0), "{season}");
 }
 
 #[tokio::test]
@@ -336,6 +377,17 @@ async fn t3_on_a_server_for_development_a_first_score_makes_its_board() {
         "no_such_board",
         "a question makes none"
     );
+    for (input, why) in [
+        (json!({ "score": i64::MAX }), code("out_of_range", "score")),
+        (json!({ "score": 1, "sub": i64::MIN }), code("out_of_range", "sub")),
+        (json!({ "score": 1, "extra": 1 }), code("bad_input", "extra")),
+    ] {
+        assert_eq!(hall.refused("POST", "/boards/other/scores", &ada, input).await, why);
+    }
+    let path = format!("/boards/{}/scores", "x".repeat(65));
+    assert_eq!(hall.refused("POST", &path, &ada, json!({ "score": 1 })).await, code("bad_input", "board"));
+    let listed = hall.good("GET", "/boards", &ada, json!({})).await;
+    assert_eq!(listed["boards"].as_array().unwrap().len(), 1, "nor does a score that is refused");
     // Where only the game's own service makes accounts, only operators make boards.
     let closed = Hall::with(false, None).await;
     let server = closed.operator(Role::Server);
@@ -358,4 +410,33 @@ async fn t3_boards_speak_over_the_json_socket_too() {
     assert_eq!(submitted["output"]["rank"], 1, "{submitted}");
     let around = socket.ask("board.around", json!({ "board": "b", "count": 3 })).await;
     assert_eq!(around["output"]["entries"][0]["score"], 4);
+}
+
+#[tokio::test]
+async fn threat_44_t3_a_player_has_so_many_past_seasons_loaded() {
+    let hall = Hall::open().await;
+    hall.define("b", json!({})).await;
+    let (ada, _) = hall.player("ada").await;
+    let seasons = |path: &std::path::Path| {
+        let store = rusqlite::Connection::open(path).unwrap();
+        let insert = "INSERT INTO board_seasons SELECT number, ?1, 0, 0 FROM boards";
+        for season in 1..=7 {
+            assert_eq!(store.execute(insert, [season]).unwrap(), 1);
+        }
+    };
+    let hall = hall.again_with(true, seasons, |_| {}).await;
+    let ask = async |token: &str, season: u64| {
+        let (status, answer) =
+            hall.call("GET", &format!("/boards/b?season={season}"), Some(token), json!({})).await;
+        assert!(status == 200 || answer["error"]["code"] == "too_often", "{answer}");
+        status == 200
+    };
+    let (began, mut loaded) = (std::time::Instant::now(), 0);
+    for season in 1..7 {
+        loaded += u128::from(ask(&ada, season).await);
+    }
+    assert!((4..=4 + began.elapsed().as_millis() / 10_000).contains(&loaded), "{loaded}");
+    // What is in memory, or is current, costs nothing; operators have no budget.
+    assert!(ask(&ada, 1).await && ask(&ada, 7).await);
+    assert!(ask(&hall.operator(Role::Server), 6).await);
 }

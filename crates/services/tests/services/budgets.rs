@@ -217,3 +217,26 @@ async fn threat_50_the_document_of_the_services_is_taken_again_only_if_it_change
     let again = hall.server.ask(&format!("{head}\r\nConnection: close\r\n\r\n")).await;
     assert_eq!((again.status(), again.body()), (304, ""));
 }
+
+#[tokio::test]
+async fn threat_43_t3_first_scores_from_an_address_make_so_many_boards_and_lock_out_no_other() {
+    const BOARDS: usize = 30;
+    let hall = strict().await;
+    let (score, began) = (json!({ "score": 1 }), Instant::now());
+    let mut made = 0;
+    for name in ["ada", "bob"] {
+        let (token, _) = hall.player(name).await;
+        for number in 0..18 {
+            let path = format!("/boards/{name}-{number}/scores");
+            let code = hall.code_from(HERE, &path, Some(&token), &score).await;
+            assert!(["done", "too_often"].contains(&&*code), "{code}");
+            made += usize::from(code == "done");
+        }
+        // A board that is there takes scores all the same.
+        assert_eq!(hall.code_from(HERE, "/boards/ada-0/scores", Some(&token), &score).await, "done");
+    }
+    let most = most_since(began, BOARDS, Duration::from_secs(60));
+    assert!((BOARDS..=most).contains(&made), "{made} of {most}");
+    let (cyd, _) = hall.player("cyd").await;
+    assert_eq!(hall.code_from(ELSEWHERE, "/boards/cyd/scores", Some(&cyd), &score).await, "done");
+}

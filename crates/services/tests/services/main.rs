@@ -9,6 +9,7 @@ mod crowd;
 mod deadlines;
 mod disk;
 mod document;
+mod doubt;
 mod feeds;
 mod figures;
 mod full;

@@ -3,8 +3,8 @@
 use crate::common::{account, account_id, on_each, open_in, random};
 use parlor_server::realm::Realm;
 use parlor_services::store::{
-    AccountId, BOARDS_MAX, BoardNumber, EntryChange, EntryWatch, NewScore, Options, SCORES_MAX, ScoreRefusal,
-    Store, StoreError, StoredBoard,
+    AccountId, BOARDS_MAX, BoardNumber, DATA_MIN, EntryChange, EntryWatch, Limits, NewScore, Options,
+    SCORES_MAX, ScoreRefusal, Store, StoreError, StoredBoard,
 };
 use parlor_social::{Board, BoardName, Keep, Key, Refused, Season, Submission, mark_of};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(crate) fn name(text: &str) -> BoardName {
 }
 
 async fn defined(store: &Store, realm: &Realm, board: &str) -> StoredBoard {
-    store.put_board(realm, &name(board), b"{}".to_vec(), None, 1).await.expect("a board")
+    store.put_board(realm, &name(board), b"{}".to_vec(), None, (1, Season(0))).await.expect("a board")
 }
 
 pub(crate) fn new_score(board: BoardNumber, rules: &Arc<Board>, account: &str, score: i64) -> NewScore {
@@ -71,8 +71,9 @@ async fn loaded(store: &Store, board: BoardNumber, season: Season) -> Vec<(Strin
 async fn t3_a_board_is_defined_changed_and_deleted() {
     on_each(async |store, realm| {
         let other = Realm::new("tanks", "another").unwrap();
-        let put =
-            async |realm, version| store.put_board(realm, &name("laps"), b"{}".to_vec(), version, 1).await;
+        let put = async |realm, version| {
+            store.put_board(realm, &name("laps"), b"{}".to_vec(), version, (1, Season(0))).await
+        };
         let first = put(&realm, Some(0)).await.unwrap();
         assert_eq!((first.version, first.name.as_str()), (1, "laps"));
         assert_eq!(put(&realm, Some(0)).await, Err(StoreError::Stale { current: 1 }));
@@ -91,7 +92,7 @@ async fn t3_a_board_is_defined_changed_and_deleted() {
         assert_eq!(store.boards(&other).await.unwrap(), [elsewhere]);
         // A board of the same name is another one.
         assert!(put(&realm, None).await.unwrap().number > first.number);
-        let long = store.put_board(&realm, &name("long"), vec![b' '; 20_000], None, 1).await;
+        let long = store.put_board(&realm, &name("long"), vec![b' '; 20_000], None, (1, Season(0))).await;
         assert!(matches!(long, Err(StoreError::Invalid { .. })));
     })
     .await;
@@ -105,7 +106,7 @@ async fn t3_an_environment_has_a_bounded_number_of_boards() {
     for number in 0..BOARDS_MAX {
         defined(&store, &realm, &format!("b{number}")).await;
     }
-    let more = store.put_board(&realm, &name("more"), b"{}".to_vec(), None, 1).await;
+    let more = store.put_board(&realm, &name("more"), b"{}".to_vec(), None, (1, Season(0))).await;
     assert!(matches!(more, Err(StoreError::Quota { .. })), "{more:?}");
     store.delete_board(&realm, &name("b7"), 1).await.unwrap();
     defined(&store, &realm, "more").await;
@@ -242,6 +243,10 @@ async fn t3_entries_of_a_deleted_account_are_gone_and_the_order_is_told() {
             ("two", 1, None)
         );
 
+        let turned = store
+            .put_board(&realm, &name("one"), br#"{"order":"least"}"#.to_vec(), None, (1, Season(0)))
+            .await;
+        assert!(matches!(turned, Err(StoreError::Invalid { .. })), "{turned:?}");
         store.delete_account(&realm, &ada).await.unwrap();
         for (number, left) in numbers.iter().zip([1, 1, 2]) {
             assert_eq!(loaded(&store, *number, Season(0)).await.len(), left);
@@ -299,4 +304,71 @@ async fn t3_seasons_that_a_board_no_longer_keeps_and_deleted_boards_leave_nothin
         assert_eq!(sweep_all(100_000).await, 0);
     })
     .await;
+}
+
+#[tokio::test]
+async fn t3_the_season_that_runs_when_a_definition_changes_is_stored_if_the_board_has_had_any() {
+    on_each(async |store, realm| {
+        let put = async |running| {
+            let document = br#"{"seasons":1}"#.to_vec();
+            store
+                .put_board(&realm, &name("b"), document, None, (running * 10, Season(running)))
+                .await
+                .unwrap()
+        };
+        assert_eq!((put(1).await.newest, put(2).await.newest), (None, None), "it has had none");
+        let number = put(3).await.number;
+        with_accounts(&store, &realm, &["ada"]).await;
+        let scored = async |season| {
+            let score = NewScore { season: Season(season), ..new_score(number, &sums(), "ada", 1) };
+            store.submit_scores(&realm, vec![score]).await.unwrap().unwrap();
+        };
+        scored(3).await;
+        let changed = put(5).await;
+        assert_eq!((changed.newest, changed.changed_ms), (Some(Season(5)), 50));
+        assert_eq!(store.boards(&realm).await.unwrap().first(), Some(&changed));
+        assert_eq!(store.board(&realm, &name("b")).await.unwrap(), Some(changed));
+        scored(5).await;
+        let seasons = async || {
+            let seasons = store.board_seasons(number).await.unwrap();
+            seasons.iter().map(|season| (season.season.0, season.entries)).collect::<Vec<_>>()
+        };
+        assert_eq!(seasons().await, [(5, 1), (3, 1)]);
+        // The season of an older clock is not begun again, and those that are no longer kept are gone.
+        assert_eq!(put(4).await.newest, Some(Season(5)));
+        put(6).await;
+        assert_eq!(seasons().await, [(6, 0), (5, 1)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn threat_43_t3_a_full_store_takes_what_operators_define_and_scores_that_replace_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { data_max: 2 * DATA_MIN, ..Limits::default() };
+    let store = open_in(folder.path(), Options { limits, ..Options::default() }).await;
+    let realm = Realm::new("tanks", "testing").unwrap();
+    with_accounts(&store, &realm, &["ada", "bob"]).await;
+    let number = defined(&store, &realm, "b").await.number;
+    let of = |account: &str, score| vec![new_score(number, &sums(), account, score)];
+    store.submit_scores(&realm, of("ada", 1)).await.unwrap().unwrap();
+    let mut boards = 0;
+    for bytes in [16_000, 2] {
+        let document = format!("{{{}}}", " ".repeat(bytes - 2));
+        loop {
+            let made =
+                store.make_board(&realm, &name(&format!("b{boards}")), document.clone().into(), 1).await;
+            match made {
+                Ok(_) => boards += 1,
+                Err(error) => break assert!(matches!(error, StoreError::Full { .. }), "{error}"),
+            }
+        }
+    }
+    let added = store.submit_scores(&realm, of("bob", 1)).await;
+    assert!(matches!(added, Err(StoreError::Full { .. })), "{added:?}");
+    let replaced = store.submit_known_scores(&realm, of("ada", 2)).await.unwrap().unwrap();
+    assert_eq!(replaced[0].entry.key.score, 3);
+    let closed = br#"{"closes_ms":1}"#.to_vec();
+    let closed = store.put_board(&realm, &name("b"), closed, None, (1, Season(0))).await.unwrap();
+    assert_eq!(closed.version, 2);
 }

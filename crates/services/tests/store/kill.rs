@@ -70,7 +70,10 @@ async fn writer_process() {
             Err(error) => panic!("{error}"),
         }
     }
-    let board = store.put_board(&realm, &board_name(BOARD), b"{}".to_vec(), None, 1).await.expect("a board");
+    let board = store
+        .put_board(&realm, &board_name(BOARD), b"{}".to_vec(), None, (1, Season(0)))
+        .await
+        .expect("a board");
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
             tokio::spawn(write_on(

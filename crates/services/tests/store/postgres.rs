@@ -69,6 +69,29 @@ async fn threat_30_a_server_that_stands_still_holds_up_nobody_for_long() {
 }
 
 #[tokio::test]
+async fn t3_whoever_waits_behind_writes_waits_for_a_lost_connection_that_may_still_commit() {
+    let Some(scratch) = postgres().await else { return };
+    let (store, realm) = (Store::open(&scratch.address).await.unwrap(), fresh_realm());
+    let (operator, schema) = (&scratch.operator, scratch.address.rsplit("%3D").next().unwrap());
+    let values = format!("('{realm:?}', 'late', 1, 1, '{{}}')");
+    let columns = "(realm, name, version, changed_ms, document)";
+    let insert = format!("BEGIN; INSERT INTO {schema}.boards {columns} VALUES {values}");
+    operator.batch_execute(&insert).await.unwrap();
+    let commits = async {
+        let waits =
+            format!("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = '{schema}.boards'::regclass");
+        while operator.query(&waits, &[]).await.unwrap().is_empty() {}
+        assert!(store.boards(&realm).await.unwrap().is_empty(), "reads go on");
+        operator.batch_execute("COMMIT").await.unwrap();
+    };
+    let (waited, ()) = tokio::join!(store.behind_writes(), commits);
+    waited.unwrap();
+    assert_eq!(store.boards(&realm).await.unwrap().len(), 1);
+    drop(store);
+    scratch.remove().await;
+}
+
+#[tokio::test]
 async fn a_second_server_is_refused_by_name_until_the_first_lets_go() {
     let Some(scratch) = postgres().await else { return };
     let first = Store::open(&scratch.address).await.unwrap();

@@ -46,10 +46,27 @@ fn t3_a_board_without_a_schedule_has_one_season() {
 }
 
 #[test]
+fn t3_another_schedule_resets_nothing_at_once() {
+    let (weekly, daily) = (Schedule::new("0 0 * * 1", 0).unwrap(), Schedule::new("0 12 * * *", 0).unwrap());
+    let week = at(&weekly, MONDAY_MS + HOUR_MS).0;
+    let changed_ms = MONDAY_MS + 2 * DAY_MS + 13 * HOUR_MS;
+    // The last reset of the new schedule was an hour ago.
+    let mut clock = SeasonClock::after(Season(week), changed_ms);
+    let noon = MONDAY_MS + 3 * DAY_MS + 12 * HOUR_MS;
+    for now_ms in [changed_ms, changed_ms - 5 * HOUR_MS, noon - 1] {
+        assert_eq!(clock.season(Some(&daily), now_ms), (Season(week), Some(noon)));
+    }
+    assert_eq!(clock.season(Some(&daily), noon), (Season(noon), Some(noon + DAY_MS)));
+    // A board whose only season was to be for ever.
+    let mut clock = SeasonClock::after(Season(0), changed_ms);
+    assert_eq!(clock.season(Some(&daily), changed_ms + HOUR_MS), (Season(0), Some(noon)));
+}
+
+#[test]
 fn t3_another_schedule_never_returns_to_a_season_that_is_over() {
     let (weekly, monthly) = (Schedule::new("0 0 * * 1", 0).unwrap(), Schedule::new("0 0 1 * *", 0).unwrap());
     let week = at(&weekly, MONDAY_MS + DAY_MS).0;
-    let mut clock = SeasonClock::after(Season(week));
+    let mut clock = SeasonClock::after(Season(week), MONDAY_MS + DAY_MS);
     // The month began before the week did: the week goes on until the next month.
     let next_month = MONDAY_MS + 29 * DAY_MS;
     assert_eq!(clock.season(Some(&monthly), MONDAY_MS + DAY_MS), (Season(week), Some(next_month)));
@@ -70,7 +87,7 @@ proptest! {
         for (at, leap) in leaps.into_iter().enumerate() {
             if at == restarts_at {
                 // A server that starts again knows what is stored: the newest season.
-                clock = SeasonClock::after(newest);
+                clock = SeasonClock::after(newest, 0);
             }
             let now_ms = MONDAY_MS + leap;
             let (season, ends_ms) = clock.season(Some(&schedule), now_ms);
@@ -78,6 +95,32 @@ proptest! {
             prop_assert_eq!(season, newest.max(of_this_time));
             prop_assert!(ends_ms.unwrap() > season.0);
             newest = season;
+        }
+    }
+
+    #[test]
+    fn t3_another_schedule_begins_with_its_next_reset_also_after_a_restart(
+        patterns in prop::sample::subsequence(vec!["0 4 * * 1", "0 * * * *", "30 23 * * *", "0 0 1 1 *"], 2),
+        offsets in (-840..=840_i32, -840..=840_i32),
+        changed in 0..800 * DAY_MS,
+        later in prop::collection::vec(0..40 * DAY_MS, 1..20),
+    ) {
+        let before = Schedule::new(patterns[0], offsets.0).unwrap();
+        let after = Schedule::new(patterns[1], offsets.1).unwrap();
+        let changed_ms = MONDAY_MS + changed;
+        let season = at(&before, changed_ms).0;
+        let next = at(&after, changed_ms).1.unwrap();
+        let mut clock = SeasonClock::after(Season(season), changed_ms);
+        let mut latest = changed_ms;
+        for later in later {
+            let now_ms = changed_ms + later;
+            latest = latest.max(now_ms);
+            let expected = if latest < next { season } else { at(&after, latest).0 };
+            let told = clock.season(Some(&after), now_ms);
+            prop_assert_eq!(told.0, Season(expected));
+            prop_assert_eq!(told.1, if latest < next { Some(next) } else { at(&after, latest).1 });
+            let mut again = SeasonClock::after(told.0, changed_ms);
+            prop_assert_eq!(again.season(Some(&after), now_ms), told);
         }
     }
 

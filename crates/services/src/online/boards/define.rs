@@ -5,7 +5,7 @@ use crate::online::Services;
 use crate::online::accounts::{DONE, Done};
 use crate::online::failure::Failure;
 use crate::online::table::Caller;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoredBoard};
 use parlor_server::realm::Realm;
 use parlor_social::limits::NAME_BYTES_MAX;
 use parlor_social::{Board, BoardName, Season};
@@ -59,48 +59,80 @@ pub(crate) async fn define(
 }
 
 /// Stores a definition, and remembers it.
-pub(super) async fn put(
+async fn put(
     services: &Services,
     realm: &Realm,
     name: &BoardName,
     board: &Board,
     version: Option<u64>,
 ) -> Result<Arc<Defined>, Failure> {
-    let boards = services.boards();
-    let document = serde_json::to_vec(board).map_err(|error| Failure::defect(&error.to_string()))?;
-    let before = boards.of(services, realm).await?.get(name).cloned();
-    let _defining = boards.defining.lock().await;
-    let stored = services.store().put_board(realm, name, document, version, services.time().now_ms()).await?;
+    let defining = services.boards().defining.lock().await;
+    let known = services.boards().of_defining(services, realm, &defining).await?;
+    let (document, now_ms) = (to_document(board)?, services.time().now_ms());
     // The season goes on, whatever the schedule says.
-    let newest = before.filter(|before| before.number == stored.number);
-    let newest = newest.map_or(Season(0), |before| before.season(services.time().now_ms()).0);
-    let defined = Arc::new(Defined::read(&stored, newest)?);
-    let mut known: RealmBoards = boards.known(realm).map(|known| known.as_ref().clone()).unwrap_or_default();
-    if boards.known(realm).is_some() {
-        known.insert(name.clone(), Arc::clone(&defined));
-        boards.remember(realm, known);
+    let running = known.get(name).map_or(Season(0), |before| before.season(now_ms).0);
+    let stored = services.store().put_board(realm, name, document, version, (now_ms, running)).await;
+    remembered(services, realm, &known, stored)
+}
+
+/// A board to which any player may submit, which is made if there is none of this name. Whoever asks is charged
+/// before it is made.
+pub(super) async fn make(
+    services: &Services,
+    realm: &Realm,
+    name: &BoardName,
+    charge: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Arc<Defined>, Failure> {
+    let defining = services.boards().defining.lock().await;
+    let known = services.boards().of_defining(services, realm, &defining).await?;
+    if let Some(defined) = known.get(name) {
+        // Another score was faster.
+        return Ok(Arc::clone(defined));
     }
+    charge()?;
+    let (document, now_ms) = (to_document(&Board::of_players())?, services.time().now_ms());
+    let stored = services.store().make_board(realm, name, document, now_ms).await;
+    remembered(services, realm, &known, stored)
+}
+
+fn to_document(board: &Board) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec(board).map_err(|error| Failure::defect(&error.to_string()))
+}
+
+/// Remembers a definition, or forgets what is doubtful after its failure.
+fn remembered(
+    services: &Services,
+    realm: &Realm,
+    known: &RealmBoards,
+    stored: Result<StoredBoard, StoreError>,
+) -> Result<Arc<Defined>, Failure> {
+    let boards = services.boards();
+    let stored = stored.inspect_err(|error| boards.doubt(realm, error)).map_err(|error| match error {
+        error @ StoreError::Invalid { .. } => Failure::from(error).at("definition"),
+        error => error.into(),
+    })?;
+    let defined = Arc::new(Defined::read(&stored)?);
+    let mut known = known.clone();
+    known.insert(stored.name, Arc::clone(&defined));
+    boards.remember(realm, known);
     Ok(defined)
 }
 
 pub(crate) async fn delete(services: Services, caller: Caller, input: DeleteBoard) -> Result<Done, Failure> {
     let (realm, by) = services.account_of(&caller)?;
     let boards = services.boards();
-    // An environment's boards are known before one of them is taken out.
-    boards.of(&services, &realm).await?;
     let name = board_name(&input.board)?;
-    let _defining = boards.defining.lock().await;
+    let defining = boards.defining.lock().await;
+    let mut known = boards.of_defining(&services, &realm, &defining).await?.as_ref().clone();
     let deleted = services.store().delete_board(&realm, &name, services.time().now_ms()).await;
-    let number = deleted.map_err(|error| match error {
+    if let Some(gone) = known.remove(&name) {
+        boards.index().forget(gone.number);
+    }
+    deleted.inspect_err(|error| boards.doubt(&realm, error)).map_err(|error| match error {
         StoreError::Missing { .. } => no_such_board(&input.board),
         error => error.into(),
     })?;
-    if let Some(known) = boards.known(&realm) {
-        let mut known = known.as_ref().clone();
-        known.remove(&name);
-        boards.remember(&realm, known);
-    }
-    boards.index().forget(number);
+    boards.remember(&realm, known);
     tracing::info!(board = %name, ?realm, %by, "a board was deleted");
     Ok(DONE)
 }

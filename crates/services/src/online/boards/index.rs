@@ -5,7 +5,8 @@
 //! what is told is set aside, and counts more than what the loader has read.
 
 use crate::store::{AccountId, BoardNumber, EntryChange, EntryWatch, LOADED_MAX, Store, StoreError};
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::ops::RangeInclusive;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use parlor_server::embed::lock;
 use parlor_social::{Key, Loading, Ranks, Season};
@@ -30,11 +31,18 @@ pub(crate) struct RankIndex {
     seasons: Mutex<BTreeMap<SeasonKey, Arc<Ranked>>>,
     /// Seasons whose memory is given back by [`trim`](Self::trim): not by the committing thread, which must not
     /// wait for that.
-    dropped: Mutex<Vec<Arc<Ranked>>>,
+    dropped: Mutex<Vec<State>>,
     bytes_max: usize,
-    /// Memory of the seasons that are being loaded: so many MiB at once, and the bytes that they will take.
+    /// Memory of the current seasons that are being loaded: so many MiB at once, and the bytes that they will
+    /// take.
     loads: Semaphore,
     reserved: AtomicUsize,
+    /// The same of past seasons, which are loaded one after the other: anybody may ask for any of them.
+    past_loads: Semaphore,
+    past_reserved: AtomicUsize,
+    /// Counts commits of which nobody knows, and up to which of them the store is known to be through.
+    unsure: AtomicU64,
+    settled: AtomicU64,
     /// Counts uses, so that the season unused for longest is known.
     uses: AtomicU64,
     /// Entries that came since the memory was looked at.
@@ -48,6 +56,8 @@ pub(super) struct Ranked {
     /// Whether loading has ended, well or not.
     is_done: watch::Sender<bool>,
     used: AtomicU64,
+    /// Whether it is the board's current season, which gives no room to past ones.
+    is_current: AtomicBool,
 }
 
 enum State {
@@ -58,6 +68,15 @@ enum State {
     Failed,
     /// It has more entries than fit into the memory for ranks.
     TooLarge,
+    /// It is past, and the current ones leave no room for it at present.
+    NoRoom,
+}
+
+/// What a load has come to.
+enum Loaded {
+    Whole(Ranks),
+    TooLarge,
+    NoRoom,
 }
 
 /// Why there are no ranks.
@@ -77,6 +96,10 @@ impl RankIndex {
             bytes_max,
             loads: Semaphore::new(mebibytes(bytes_max) as usize),
             reserved: AtomicUsize::new(0),
+            past_loads: Semaphore::new(1),
+            past_reserved: AtomicUsize::new(0),
+            unsure: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
             uses: AtomicU64::new(0),
             grown: AtomicUsize::new(0),
             is_grown: Notify::new(),
@@ -84,87 +107,122 @@ impl RankIndex {
     }
 
     /// The ranks of a season. At their first use they are loaded, by a task of this runtime.
-    pub(super) fn season(self: &Arc<Self>, store: &Store, key: SeasonKey) -> Arc<Ranked> {
+    pub(super) fn season(self: &Arc<Self>, store: &Store, key: SeasonKey, is_current: bool) -> Arc<Ranked> {
         let ranked = {
             let mut seasons = lock(&self.seasons);
             if let Some(ranked) = seasons.get(&key) {
-                self.touch(ranked);
+                self.touch(ranked, is_current);
                 return Arc::clone(ranked);
             }
-            let (is_done, _) = watch::channel(false);
-            let state = Mutex::new(State::Loading(HashMap::new()));
-            let ranked = Arc::new(Ranked { state, is_done, used: AtomicU64::new(0) });
+            if is_current {
+                for (_, other) in seasons.range(all_of(key.0)) {
+                    other.is_current.store(false, Ordering::Relaxed);
+                }
+            }
+            let ranked = Arc::new(Ranked::new(State::Loading(HashMap::new()), false));
+            self.touch(&ranked, is_current);
             seasons.insert(key, Arc::clone(&ranked));
             ranked
         };
-        self.touch(&ranked);
         // From here on the season is told of each commit. What was committed before is read by the loader.
         let (index, store, loaded) = (Arc::clone(self), store.clone(), Arc::clone(&ranked));
         tokio::spawn(async move { index.load(&store, key, &loaded).await });
         ranked
     }
 
-    fn touch(&self, ranked: &Ranked) {
+    /// Whether a season is in memory, or is being loaded.
+    pub(super) fn holds(&self, key: SeasonKey) -> bool {
+        lock(&self.seasons).contains_key(&key)
+    }
+
+    fn touch(&self, ranked: &Ranked, is_current: bool) {
         ranked.used.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        ranked.is_current.store(is_current, Ordering::Relaxed);
     }
 
     async fn load(self: &Arc<Self>, store: &Store, key: SeasonKey, ranked: &Arc<Ranked>) {
-        let loaded = self.load_within(store, key).await;
-        let is_current = lock(&self.seasons).get(&key).is_some_and(|current| Arc::ptr_eq(current, ranked));
+        let is_current = ranked.is_current.load(Ordering::Relaxed);
+        let loaded = self.load_within(store, key, is_current).await;
+        let is_wanted = lock(&self.seasons).get(&key).is_some_and(|current| Arc::ptr_eq(current, ranked));
         let mut state = lock(&ranked.state);
         let told = match &mut *state {
             State::Loading(told) => core::mem::take(told),
             _ => HashMap::new(),
         };
         *state = match loaded {
-            Ok(Some(mut ranks)) if is_current => {
+            Ok(Loaded::Whole(mut ranks)) if is_wanted => {
                 let is_whole =
                     told.into_iter().all(|(account, key)| apply(&mut ranks, &account, key).is_some());
                 if is_whole { State::Ready(ranks) } else { State::TooLarge }
             }
-            Ok(None) => State::TooLarge,
+            Ok(Loaded::TooLarge) => State::TooLarge,
+            Ok(Loaded::NoRoom) => State::NoRoom,
             _ => State::Failed,
         };
-        let has_failed = matches!(*state, State::Failed);
+        let is_asked_again = matches!(*state, State::Failed | State::NoRoom);
         drop(state);
-        if has_failed && is_current {
+        if is_asked_again && is_wanted {
             lock(&self.seasons).remove(&key);
         }
         ranked.is_done.send_replace(true);
         self.is_grown.notify_one();
     }
 
-    /// All entries of a season; `None` if they are too many. Waits until other loads leave room for it, and
-    /// drops ranks that are not used to make some.
+    /// All entries of a season, if they fit. Waits until other loads leave room for it, and drops ranks that
+    /// are not used to make some.
     async fn load_within(
         self: &Arc<Self>,
         store: &Store,
         key: SeasonKey,
-    ) -> Result<Option<Ranks>, StoreError> {
+        is_current: bool,
+    ) -> Result<Loaded, StoreError> {
+        self.settle(store).await?;
         let seasons = store.board_seasons(key.0).await?;
         let entries = seasons.iter().find(|stored| stored.season == key.1).map_or(0, |stored| stored.entries);
-        if usize::try_from(entries).unwrap_or(usize::MAX) > self.bytes_max / ENTRY_BYTES {
-            return Ok(None);
-        }
         let bytes = usize::try_from(entries).unwrap_or(usize::MAX).saturating_mul(ENTRY_BYTES);
-        let Ok(_permit) = self.loads.acquire_many(mebibytes(bytes)).await else { return Ok(None) };
-        self.reserved.fetch_add(bytes, Ordering::Relaxed);
+        if bytes > self.bytes_max {
+            return Ok(Loaded::TooLarge);
+        }
+        let (loads, permits, reserved) = match is_current {
+            true => (&self.loads, mebibytes(bytes), &self.reserved),
+            false => (&self.past_loads, 1, &self.past_reserved),
+        };
+        let Ok(_permit) = loads.acquire_many(permits).await else { return Ok(Loaded::NoRoom) };
+        reserved.fetch_add(bytes, Ordering::Relaxed);
         let index = Arc::clone(self);
         let loaded = match blocking(move || index.trim()).await {
-            Ok(()) => load_all(store, key).await,
+            Ok(()) => load_all(store, key, || is_current || self.past_fits()).await,
             Err(error) => Err(error),
         };
-        self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+        reserved.fetch_sub(bytes, Ordering::Relaxed);
         loaded
+    }
+
+    /// Waits for commits of which nobody knows, before a load reads what they may have changed.
+    async fn settle(&self, store: &Store) -> Result<(), StoreError> {
+        let unsure = self.unsure.load(Ordering::SeqCst);
+        if self.settled.load(Ordering::SeqCst) < unsure {
+            store.behind_writes().await?;
+            self.settled.fetch_max(unsure, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Whether the current seasons leave room for the past one that is being loaded.
+    fn past_fits(&self) -> bool {
+        let all: Vec<Arc<Ranked>> = lock(&self.seasons).values().cloned().collect();
+        let current = all.iter().filter(|ranked| ranked.is_current.load(Ordering::Relaxed));
+        let bytes: usize = current.map(|ranked| ranked.bytes()).sum();
+        let reserved = [&self.reserved, &self.past_reserved].map(|bytes| bytes.load(Ordering::Relaxed));
+        bytes.saturating_add(reserved.iter().sum()) <= self.bytes_max
     }
 
     /// Forgets a board.
     pub(super) fn forget(&self, board: BoardNumber) {
         let mut seasons = lock(&self.seasons);
-        let gone: Vec<SeasonKey> =
-            seasons.range((board, Season(0))..=(board, Season(u64::MAX))).map(|(key, _)| *key).collect();
+        let gone: Vec<SeasonKey> = seasons.range(all_of(board)).map(|(key, _)| *key).collect();
         let gone = gone.iter().filter_map(|key| seasons.remove(key));
-        lock(&self.dropped).extend(gone);
+        lock(&self.dropped).extend(gone.map(|ranked| ranked.replace(State::Failed)));
         self.is_grown.notify_one();
     }
 
@@ -178,23 +236,28 @@ impl RankIndex {
         }
     }
 
-    /// Drops the ranks of seasons unused for longest, until the others have room.
+    /// Drops the ranks of seasons, until the others have room: of past ones first, and then of those unused for
+    /// longest. A past one that is being loaded drops no current one.
     fn trim(&self) {
         self.grown.store(0, Ordering::Relaxed);
         drop(core::mem::take(&mut *lock(&self.dropped)));
         let all: Vec<(SeasonKey, Arc<Ranked>)> =
             lock(&self.seasons).iter().map(|(key, ranked)| (*key, Arc::clone(ranked))).collect();
-        let mut held: Vec<(u64, SeasonKey, usize)> = all
+        let mut held: Vec<(bool, u64, SeasonKey, usize)> = all
             .iter()
-            .map(|(key, ranked)| (ranked.used.load(Ordering::Relaxed), *key, ranked.bytes()))
-            .filter(|(_, _, bytes)| *bytes > 0)
+            .map(|(key, ranked)| {
+                let is_current = ranked.is_current.load(Ordering::Relaxed);
+                (is_current, ranked.used.load(Ordering::Relaxed), *key, ranked.bytes())
+            })
+            .filter(|(_, _, _, bytes)| *bytes > 0)
             .collect();
         held.sort_unstable();
-        let mut bytes: usize = held.iter().map(|(_, _, bytes)| bytes).sum();
+        let mut bytes: usize = held.iter().map(|(_, _, _, bytes)| bytes).sum();
         bytes += self.reserved.load(Ordering::Relaxed);
-        for (_, key, of_season) in held {
-            if bytes <= self.bytes_max {
-                return;
+        let of_past = self.past_reserved.load(Ordering::Relaxed);
+        for (is_current, _, key, of_season) in held {
+            if bytes + if is_current { 0 } else { of_past } <= self.bytes_max {
+                continue;
             }
             bytes -= of_season;
             // A season that alone has no room is kept as such: it would be loaded again and again.
@@ -214,9 +277,13 @@ impl RankIndex {
     }
 }
 
-async fn load_all(store: &Store, key: SeasonKey) -> Result<Option<Ranks>, StoreError> {
+/// All entries of a season, as long as there is room for them.
+async fn load_all(store: &Store, key: SeasonKey, has_room: impl Fn() -> bool) -> Result<Loaded, StoreError> {
     let (mut loading, mut after) = (Loading::default(), String::new());
     loop {
+        if !has_room() {
+            return Ok(Loaded::NoRoom);
+        }
         let part = store.load_entries(key.0, key.1, &after).await?;
         let is_last = part.len() < LOADED_MAX;
         after = part.last().map(|(account, _)| account.clone()).unwrap_or_default();
@@ -224,12 +291,17 @@ async fn load_all(store: &Store, key: SeasonKey) -> Result<Option<Ranks>, StoreE
             let fits = part.iter().all(|(account, key)| loading.add(account, *key).is_ok());
             fits.then_some(loading)
         });
-        let Some(more) = added.await? else { return Ok(None) };
+        let Some(more) = added.await? else { return Ok(Loaded::TooLarge) };
         loading = more;
         if is_last {
-            return blocking(|| Some(loading.finish())).await;
+            return blocking(|| Loaded::Whole(loading.finish())).await;
         }
     }
+}
+
+/// The keys of all seasons of a board.
+fn all_of(board: BoardNumber) -> RangeInclusive<SeasonKey> {
+    (board, Season(0))..=(board, Season(u64::MAX))
 }
 
 /// At least one, so that small seasons wait for their turn, too.
@@ -247,7 +319,14 @@ impl EntryWatch for RankIndex {
         let mut grown = 0;
         for change in changes {
             let ranked = lock(&self.seasons).get(&(change.board, change.season)).cloned();
-            grown += usize::from(ranked.is_some_and(|ranked| ranked.tell(change)));
+            grown += match ranked.map_or(Told::Same, |ranked| ranked.tell(change)) {
+                Told::Same => 0,
+                Told::Grown => 1,
+                Told::Full(ranks) => {
+                    lock(&self.dropped).push(ranks);
+                    LOOK_AFTER
+                }
+            };
         }
         if grown > 0 && self.grown.fetch_add(grown, Ordering::Relaxed) + grown >= LOOK_AFTER {
             self.is_grown.notify_one();
@@ -256,11 +335,20 @@ impl EntryWatch for RankIndex {
 
     /// The seasons are loaded again, from what is stored.
     fn unsure(&self, changes: &[EntryChange]) {
+        self.unsure.fetch_add(1, Ordering::SeqCst);
         let mut seasons = lock(&self.seasons);
         let unsure = changes.iter().filter_map(|change| seasons.remove(&(change.board, change.season)));
-        lock(&self.dropped).extend(unsure);
+        lock(&self.dropped).extend(unsure.map(|ranked| ranked.replace(State::Failed)));
         self.is_grown.notify_one();
     }
+}
+
+/// What a change has made of a season's ranks.
+enum Told {
+    Same,
+    Grown,
+    /// It has no room for the entry, and is too large. These were its ranks.
+    Full(State),
 }
 
 /// `None` if the entry has no room; otherwise whether it is new.
@@ -275,12 +363,25 @@ fn apply(ranks: &mut Ranks, account: &AccountId, key: Option<Key>) -> Option<boo
 }
 
 impl Ranked {
-    /// Takes in a change. Returns whether the season has grown.
-    fn tell(&self, change: &EntryChange) -> bool {
-        match &mut *lock(&self.state) {
-            State::Loading(told) => told.insert(change.account.clone(), change.key).is_none(),
-            State::Ready(ranks) => apply(ranks, &change.account, change.key).unwrap_or(true),
-            State::Failed | State::TooLarge => false,
+    fn new(state: State, is_done: bool) -> Self {
+        let (is_done, _) = watch::channel(is_done);
+        let (used, is_current) = (AtomicU64::new(0), AtomicBool::new(false));
+        Ranked { state: Mutex::new(state), is_done, used, is_current }
+    }
+
+    /// Takes in a change.
+    fn tell(&self, change: &EntryChange) -> Told {
+        let mut state = lock(&self.state);
+        let has_grown = match &mut *state {
+            State::Loading(told) => Some(told.insert(change.account.clone(), change.key).is_none()),
+            State::Ready(ranks) => apply(ranks, &change.account, change.key),
+            State::Failed | State::TooLarge | State::NoRoom => Some(false),
+        };
+        match has_grown {
+            Some(false) => Told::Same,
+            Some(true) => Told::Grown,
+            // Ranks without an entry would be wrong.
+            None => Told::Full(core::mem::replace(&mut *state, State::TooLarge)),
         }
     }
 
@@ -298,7 +399,7 @@ impl Ranked {
     pub(super) fn ask<T>(&self, ask: impl FnOnce(&Ranks) -> T) -> Result<T, NoRanks> {
         match &*lock(&self.state) {
             State::Ready(ranks) => Ok(ask(ranks)),
-            State::TooLarge => Err(NoRanks::TooLarge),
+            State::TooLarge | State::NoRoom => Err(NoRanks::TooLarge),
             State::Loading(_) | State::Failed => Err(NoRanks::NotYet),
         }
     }

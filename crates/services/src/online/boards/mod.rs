@@ -13,6 +13,7 @@ pub(super) use submit::{remove, submit, submit_many};
 
 use super::Services;
 use super::budgets::AccountBudgets;
+use super::charges::{Charges, Rates};
 use super::failure::{Failure, Kind};
 use super::table::Caller;
 use crate::store::{AccountId, BoardNumber, EntryWatch, Role, Store, StoreError, StoredBoard};
@@ -29,12 +30,22 @@ use std::sync::{Arc, Mutex};
 const REALMS_MAX: usize = 4096;
 /// Scores that a player may submit.
 const SCORES: Rate = Rate { burst: 20, interval: Duration::from_millis(200) };
+/// Past seasons that a player may have loaded.
+const PAST_SEASONS: Rate = Rate { burst: 4, interval: Duration::from_secs(10) };
+/// Boards that first scores from an address make.
+const MADE: Rates = Rates {
+    of_address: Rate { burst: 30, interval: Duration::from_secs(60) },
+    of_neighbourhood: Rate { burst: 120, interval: Duration::from_secs(15) },
+    what: "boards were made",
+};
 /// Maximum number of entries of a page, and of players in one question.
 const ENTRIES_MAX: usize = 100;
 /// Time until a question about ranks that are being loaded may be asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 type RealmBoards = BTreeMap<BoardName, Arc<Defined>>;
+/// Held while definitions are read or changed.
+type Defining<'a> = tokio::sync::MutexGuard<'a, ()>;
 
 /// The boards of all realms.
 pub(super) struct Boards {
@@ -43,8 +54,9 @@ pub(super) struct Boards {
     defining: tokio::sync::Mutex<()>,
     index: Arc<RankIndex>,
     scores: AccountBudgets,
-    /// Whether a player's first score makes its board: on a server for development.
-    makes_boards: bool,
+    past_seasons: AccountBudgets,
+    /// For boards that players' first scores make: on a server for development.
+    made: Option<Charges>,
 }
 
 /// A board as it is remembered.
@@ -58,19 +70,21 @@ struct Defined {
 }
 
 impl Defined {
-    fn read(stored: &StoredBoard, newest: Season) -> Result<Self, Failure> {
+    fn read(stored: &StoredBoard) -> Result<Self, Failure> {
         let damaged = |error: &dyn core::fmt::Display| {
             StoreError::Damaged(format!("the definition of the board {}: {error}", stored.name))
         };
         let board: Board = serde_json::from_slice(&stored.document).map_err(|error| damaged(&error))?;
         let schedule = board.check().map_err(|error| damaged(&error))?;
+        let clock =
+            stored.newest.map(|newest| SeasonClock::after(newest, stored.changed_ms)).unwrap_or_default();
         Ok(Defined {
             number: stored.number,
             name: stored.name.clone(),
             version: stored.version,
             board: Arc::new(board),
             schedule,
-            clock: Mutex::new(SeasonClock::after(newest.max(stored.newest))),
+            clock: Mutex::new(clock),
         })
     }
 
@@ -86,8 +100,8 @@ impl Boards {
         store: &Store,
         ranks_bytes_max: usize,
         clock: Clock,
-        makes_boards: bool,
-        random: impl FnMut() -> u64,
+        made_by_scores: bool,
+        mut random: impl FnMut() -> u64,
     ) -> Self {
         let index = RankIndex::new(ranks_bytes_max);
         store.watch_entries(Arc::clone(&index) as Arc<dyn EntryWatch>);
@@ -95,8 +109,9 @@ impl Boards {
             realms: Mutex::default(),
             defining: tokio::sync::Mutex::new(()),
             index,
-            scores: AccountBudgets::new(SCORES, clock, random),
-            makes_boards,
+            scores: AccountBudgets::new(SCORES, clock, &mut random),
+            past_seasons: AccountBudgets::new(PAST_SEASONS, clock, &mut random),
+            made: made_by_scores.then(|| Charges::new(MADE, clock, &mut random)),
         }
     }
 
@@ -109,7 +124,17 @@ impl Boards {
         if let Some(known) = self.known(realm) {
             return Ok(known);
         }
-        let _defining = self.defining.lock().await;
+        let defining = self.defining.lock().await;
+        self.of_defining(services, realm, &defining).await
+    }
+
+    /// The same for whoever may change definitions.
+    async fn of_defining(
+        &self,
+        services: &Services,
+        realm: &Realm,
+        _defining: &Defining<'_>,
+    ) -> Result<Arc<RealmBoards>, Failure> {
         match self.known(realm) {
             Some(known) => Ok(known),
             None => self.read(services, realm).await,
@@ -121,9 +146,11 @@ impl Boards {
     }
 
     async fn read(&self, services: &Services, realm: &Realm) -> Result<Arc<RealmBoards>, Failure> {
+        // A definition whose answer was lost may be under way.
+        services.store().behind_writes().await?;
         let mut boards = RealmBoards::new();
         for stored in services.store().boards(realm).await? {
-            boards.insert(stored.name.clone(), Arc::new(Defined::read(&stored, Season(0))?));
+            boards.insert(stored.name.clone(), Arc::new(Defined::read(&stored)?));
         }
         Ok(self.remember(realm, boards))
     }
@@ -138,6 +165,16 @@ impl Boards {
         boards
     }
 
+    /// Forgets the boards of a realm after this error of a definition, so that they are read again: it may have
+    /// been done, or what is remembered is not what is stored. Errors that strangers can cause change nothing.
+    fn doubt(&self, realm: &Realm, error: &StoreError) {
+        let is_certain =
+            matches!(error, StoreError::Full { .. } | StoreError::Quota { .. } | StoreError::Invalid { .. });
+        if !is_certain {
+            lock(&self.realms).remove(realm);
+        }
+    }
+
     async fn find(&self, services: &Services, realm: &Realm, name: &str) -> Result<Arc<Defined>, Failure> {
         let found = match board_name(name) {
             Ok(name) => self.of(services, realm).await?.get(&name).cloned(),
@@ -148,8 +185,25 @@ impl Boards {
     }
 
     /// The ranks of a season, which are loaded at their first use.
-    fn ranked(&self, services: &Services, board: BoardNumber, season: Season) -> Arc<Ranked> {
-        self.index.season(services.store(), (board, season))
+    fn ranked(&self, services: &Services, board: &Defined, season: Season) -> Arc<Ranked> {
+        let (current, _) = board.season(services.time().now_ms());
+        self.index.season(services.store(), (board.number, season), season == current)
+    }
+
+    /// Charges a player who asks for a past season that is not in memory: to load one is much work.
+    fn charge_past(
+        &self,
+        services: &Services,
+        caller: &Caller,
+        board: &Defined,
+        season: Season,
+    ) -> Result<(), Failure> {
+        let (current, _) = board.season(services.time().now_ms());
+        if season == current || !is_player(caller) || self.index.holds((board.number, season)) {
+            return Ok(());
+        }
+        let (realm, account) = services.account_of(caller)?;
+        self.past_seasons.charge(&realm, &account)
     }
 }
 
@@ -173,7 +227,7 @@ fn no_ranks(why: NoRanks) -> Failure {
             Failure::unavailable("the ranks of this board are being loaded: ask again", ASK_AGAIN)
         }
         NoRanks::TooLarge => {
-            let sentence = "this board has more entries than the server's memory for ranks has room for";
+            let sentence = "the server's memory for ranks has no room for the entries of this season";
             Failure::new(Kind::Conflict, "not_ranked", sentence)
         }
     }

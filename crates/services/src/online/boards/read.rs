@@ -293,7 +293,7 @@ pub(crate) async fn top(services: Services, caller: Caller, input: TopOfBoard) -
     let defined = services.boards().find(&services, &realm, &input.board).await?;
     let season = season(&services, &defined, input.season).await?;
     let (from, count) = (input.from.0, input.count.0);
-    page(&services, &realm, &defined, season, |ranks| owned(ranks.page(from, count))).await
+    page((&services, &caller), &realm, &defined, season, |ranks| owned(ranks.page(from, count))).await
 }
 
 pub(crate) async fn around(
@@ -306,7 +306,7 @@ pub(crate) async fn around(
     let season = season(&services, &defined, input.season).await?;
     let around = |ranks: &Ranks| ranks.around(account.as_str(), input.count.0).map(owned);
     let ask = |ranks: &Ranks| around(ranks).unwrap_or_default();
-    let page = page(&services, &realm, &defined, season, ask).await?;
+    let page = page((&services, &caller), &realm, &defined, season, ask).await?;
     if page.entries.is_empty() { Err(no_entry()) } else { Ok(page) }
 }
 
@@ -322,7 +322,7 @@ pub(crate) async fn of(services: Services, caller: Caller, input: OfBoard) -> Re
     let season = season(&services, &defined, input.season).await?;
     let accounts = input.accounts;
     let ask = |ranks: &Ranks| owned(ranks.of(accounts.iter().map(String::as_str)));
-    page(&services, &realm, &defined, season, ask).await
+    page((&services, &caller), &realm, &defined, season, ask).await
 }
 
 pub(crate) async fn seasons(
@@ -381,13 +381,14 @@ fn owned(standings: Vec<Standing<'_>>) -> Vec<Shown> {
 
 /// A page: what the ranks say, with the names and what was said from the store.
 async fn page(
-    services: &Services,
+    (services, caller): (&Services, &Caller),
     realm: &Realm,
     defined: &Defined,
     season: Season,
     ask: impl FnOnce(&Ranks) -> Vec<Shown>,
 ) -> Result<BoardPage, Failure> {
-    let ranked = services.boards().ranked(services, defined.number, season);
+    services.boards().charge_past(services, caller, defined, season)?;
+    let ranked = services.boards().ranked(services, defined, season);
     ranked.loaded(WAIT).await;
     let asked = ranked.ask(|ranks| (ask(ranks), ranks.len() as u64));
     let (shown, entries_total) = asked.map_err(no_ranks)?;

@@ -4,9 +4,11 @@ use super::index::SHORT_WAIT;
 use super::{Defined, ENTRIES_MAX, define, is_player, missing, subject};
 use crate::online::Services;
 use crate::online::accounts::{DONE, Done};
+use crate::online::charges::Charges;
 use crate::online::failure::{Failure, Kind};
 use crate::online::table::Caller;
 use crate::store::{AccountId, NewScore, SCORES_MAX, ScoreRefusal, StoreError};
+use futures_util::future::join_all;
 use parlor_server::realm::Realm;
 use parlor_social::limits::{EXTRA_BYTES_MAX, ID_BYTES_MAX};
 use parlor_social::{Board, Entry, Keep, Refused, Submission, Verdict, Writers, mark_of};
@@ -134,11 +136,9 @@ pub(crate) async fn submit_many(
         checked.push(check(&services, &caller, &realm, score, &path(at)).await?);
     }
     let verdicts = store(&services, &realm, &checked, path).await?;
-    let mut results = Vec::with_capacity(checked.len());
-    for (checked, verdict) in checked.iter().zip(&verdicts) {
-        results.push(shown(&services, checked, verdict).await);
-    }
-    Ok(SubmittedScores { results })
+    // They wait for ranks at the same time, not one after the other.
+    let shown = checked.iter().zip(&verdicts).map(|(checked, verdict)| shown(&services, checked, verdict));
+    Ok(SubmittedScores { results: join_all(shown).await })
 }
 
 /// Checks all that needs no look at the entry. `path` is what stands before the fields' names in a refusal.
@@ -151,58 +151,60 @@ async fn check(
 ) -> Result<Checked, Failure> {
     let at = |field: &str| format!("{path}{field}");
     let (_, account) = subject(services, caller, input.account.as_deref(), &at("account"))?;
-    let defined = find_or_make(services, caller, realm, &input.board).await;
-    let defined = defined.map_err(|failure| failure.at(at("board")))?;
+    let found = services.boards().find(services, realm, &input.board).await;
+    let found = match (found, made_by(services, caller)) {
+        (Err(failure), Some(made)) if failure.code() == "no_such_board" => Err(made),
+        (found, _) => Ok(found.map_err(|failure| failure.at(at("board")))?),
+    };
+    let rules =
+        found.as_ref().map_or_else(|_| Arc::new(Board::of_players()), |found| Arc::clone(&found.board));
     let is_player = is_player(caller);
-    if is_player && defined.board.writers != Writers::Players {
+    if is_player && rules.writers != Writers::Players {
         let sentence = "scores of this board come from the game's own service";
         return Err(Failure::new(Kind::Forbidden, "server_only", sentence).at(at("board")));
     }
-    if is_player && input.account.is_some_and(|named| named != account_of(services, caller)) {
+    if is_player && input.account.as_ref().is_some_and(|named| *named != account_of(services, caller)) {
         return Err(Failure::field(at("account"), "players submit for themselves: leave it out"));
     }
-    if is_player && defined.board.keep == Keep::Sum && input.id.is_none() {
+    if is_player && rules.keep == Keep::Sum && input.id.is_none() {
         let sentence = "on a board of sums each submission has an id, so that it counts once";
         return Err(missing(&at("id"), sentence));
     }
+    let submission = submission(&input, services.time().now_ms(), path)?;
+    let defined = match found {
+        Ok(defined) => defined,
+        Err(made) => {
+            // No board is made for a score that it would not take.
+            rules.submit(None, &submission).map_err(|no| refused(ScoreRefusal::Rules(no), path))?;
+            let name = super::board_name(&input.board).map_err(|failure| failure.at(at("board")))?;
+            define::make(services, realm, &name, || made.charge(caller.origin)).await?
+        }
+    };
+    let (season, _) = defined.season(submission.at_ms);
+    let (board, rules) = (defined.number, Arc::clone(&defined.board));
+    Ok(Checked { defined, score: NewScore { board, rules, season, account, submission } })
+}
+
+/// What a score says, as rules judge it.
+fn submission(input: &SubmitScore, at_ms: u64, path: &str) -> Result<Submission, Failure> {
+    let at = |field: &str| format!("{path}{field}");
     let id = input.id.as_deref().map(|id| {
         let is_id = (1..=ID_BYTES_MAX).contains(&id.len());
         is_id
             .then(|| mark_of(id))
             .ok_or_else(|| Failure::field(at("id"), format!("an id has 1 to {ID_BYTES_MAX} bytes")))
     });
-    let at_ms = services.time().now_ms();
     let extra = input.extra.as_ref().map(|extra| said(extra, &at("extra"))).transpose()?;
-    let submission =
-        Submission { score: input.score, sub: input.sub.unwrap_or(0), at_ms, id: id.transpose()?, extra };
-    let (season, _) = defined.season(at_ms);
-    let (board, rules) = (defined.number, Arc::clone(&defined.board));
-    Ok(Checked { defined, score: NewScore { board, rules, season, account, submission } })
+    Ok(Submission { score: input.score, sub: input.sub.unwrap_or(0), at_ms, id: id.transpose()?, extra })
 }
 
 fn account_of(services: &Services, caller: &Caller) -> String {
     services.account_of(caller).map(|(_, account)| account.to_string()).unwrap_or_default()
 }
 
-/// On a server for development a player's first score makes the board that it is for.
-async fn find_or_make(
-    services: &Services,
-    caller: &Caller,
-    realm: &Realm,
-    name: &str,
-) -> Result<Arc<Defined>, Failure> {
-    let boards = services.boards();
-    match boards.find(services, realm, name).await {
-        Err(failure) if failure.code() == "no_such_board" && boards.makes_boards && is_player(caller) => {
-            let name = super::board_name(name)?;
-            match define::put(services, realm, &name, &Board::of_players(), Some(0)).await {
-                // Another score was faster.
-                Err(stale) if stale.code() == "stale" => boards.find(services, realm, name.as_str()).await,
-                made => made,
-            }
-        }
-        found => found,
-    }
+/// On a server for development a player's first score makes the board that it is for. Gives who is charged.
+fn made_by<'s>(services: &'s Services, caller: &Caller) -> Option<&'s Charges> {
+    services.boards().made.as_ref().filter(|_| is_player(caller))
 }
 
 fn said(extra: &Value, path: &str) -> Result<Vec<u8>, Failure> {
@@ -220,11 +222,11 @@ fn said(extra: &Value, path: &str) -> Result<Vec<u8>, Failure> {
 /// The verdict of a score that cannot change its entry, from memory: what is in the ranks was committed. Most
 /// scores of a game are of this kind.
 fn known_to_change_nothing(services: &Services, checked: &Checked) -> Option<Verdict> {
-    let NewScore { board, rules, season, account, submission } = &checked.score;
+    let NewScore { rules, season, account, submission, .. } = &checked.score;
     if rules.keep != Keep::Best || rules.attempts.is_some() {
         return None;
     }
-    let ranked = services.boards().ranked(services, *board, *season);
+    let ranked = services.boards().ranked(services, &checked.defined, *season);
     let key = ranked.ask(|ranks| ranks.key(account.as_str())).ok().flatten()?;
     // The one that has made the entry may come again: only the store knows its id.
     let given = (rules.turned(submission.score), rules.turned(submission.sub));
@@ -242,8 +244,17 @@ async fn store(
     checked: &[Checked],
     path: impl Fn(usize) -> String,
 ) -> Result<Vec<Verdict>, Failure> {
+    let has_entry = |checked: &Checked| {
+        let NewScore { season, account, .. } = &checked.score;
+        let ranked = services.boards().ranked(services, &checked.defined, *season);
+        ranked.ask(|ranks| ranks.key(account.as_str()).is_some()) == Ok(true)
+    };
+    let is_known = checked.iter().all(has_entry);
     let scores = checked.iter().map(|checked| checked.score.clone()).collect();
-    let stored = services.store().submit_scores(realm, scores).await?;
+    let stored = match is_known {
+        true => services.store().submit_known_scores(realm, scores).await?,
+        false => services.store().submit_scores(realm, scores).await?,
+    };
     stored.map_err(|(at, refusal)| refused(refusal, &path(at)))
 }
 
@@ -268,8 +279,8 @@ fn refused(refusal: ScoreRefusal, path: &str) -> Failure {
 }
 
 async fn shown(services: &Services, checked: &Checked, verdict: &Verdict) -> SubmittedScore {
-    let NewScore { board, rules, season, account, .. } = &checked.score;
-    let ranked = services.boards().ranked(services, *board, *season);
+    let NewScore { rules, season, account, .. } = &checked.score;
+    let ranked = services.boards().ranked(services, &checked.defined, *season);
     ranked.loaded(SHORT_WAIT).await;
     let standing = ranked
         .ask(|ranks| (ranks.standing(account.as_str()).map(|standing| standing.rank), ranks.len() as u64))

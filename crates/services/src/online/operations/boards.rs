@@ -21,7 +21,7 @@ const SCORES: &[&str] = &[
     "quota",
 ];
 /// Codes of questions about ranks.
-const READS: &[&str] = &["no_such_board", "no_such_season", "not_ranked"];
+const READS: &[&str] = &["no_such_board", "no_such_season", "not_ranked", "too_often"];
 
 pub(super) fn all() -> Vec<Operation> {
     of_operators().into_iter().chain(of_scores()).chain(of_ranks()).collect()
