@@ -193,7 +193,7 @@ impl Desk {
         let rules = Board::default();
         let document = serde_json::to_vec(&rules)?;
         let name = BoardName::new(BOARD)?;
-        let number = store.put_board(&realm, &name, document, None, 1).await?.number;
+        let number = store.put_board(&realm, &name, document, None, (1, Season(0))).await?.number;
         let (rules, mut random) = (Arc::new(rules), SplitMix64::new(1));
         let held: Vec<Held> = (0..entries)
             .map(|_| Held {
