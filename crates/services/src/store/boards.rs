@@ -8,6 +8,7 @@ use super::sql::{Done, Sql, TableRow, params};
 use super::types::check_size;
 use parlor_server::realm::Realm;
 use parlor_social::{Board, BoardName, Season};
+use std::sync::Arc;
 
 /// Maximum number of boards of one realm.
 pub const BOARDS_MAX: usize = 1000;
@@ -122,7 +123,17 @@ impl Store {
     ///
     /// [`StoreError::Unavailable`]: some may still be under way.
     pub async fn behind_writes(&self) -> Result<(), StoreError> {
-        self.write_sparing(|sql| sql.await_others()).await
+        let pulse = Arc::clone(&self.inner.pulse);
+        // Others are not waited for without a reason: they may be whoever cleans up the database.
+        let wait = move |sql: &mut dyn Sql| {
+            let unsettled = pulse.unsettled();
+            unsettled.map_or(Ok(()), |_| sql.await_others())?;
+            Ok(unsettled)
+        };
+        if let Some(count) = self.write_sparing(wait).await? {
+            self.inner.pulse.settle(count);
+        }
+        Ok(())
     }
 
     /// A board by its name.

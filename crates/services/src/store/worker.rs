@@ -38,6 +38,10 @@ pub(super) struct Pulse {
     pub(super) busy_us: AtomicU64,
     /// Time of the last failed group, unless one was committed since. 0 for none.
     failed_us: AtomicU64,
+    /// Counts commits of which nobody knows, from 1: a server before this one may have left one under way.
+    unsure: AtomicU64,
+    /// How many of them are known to be over.
+    settled: AtomicU64,
     pub(super) size: Size,
 }
 
@@ -52,6 +56,8 @@ impl Pulse {
             refused: AtomicU64::new(0),
             busy_us: AtomicU64::new(0),
             failed_us: AtomicU64::new(0),
+            unsure: AtomicU64::new(1),
+            settled: AtomicU64::new(0),
             size: Size::default(),
         }
     }
@@ -67,6 +73,17 @@ impl Pulse {
     fn end(&self) {
         let began_us = self.began_us.swap(0, Ordering::Relaxed);
         self.busy_us.fetch_add(self.now_us().saturating_sub(began_us), Ordering::Relaxed);
+    }
+
+    /// The number of commits of which nobody knows, if some may be under way.
+    pub(super) fn unsettled(&self) -> Option<u64> {
+        let unsure = self.unsure.load(Ordering::SeqCst);
+        (self.settled.load(Ordering::SeqCst) < unsure).then_some(unsure)
+    }
+
+    /// So many of them are over.
+    pub(super) fn settle(&self, count: u64) {
+        self.settled.fetch_max(count, Ordering::SeqCst);
     }
 
     /// Whether the last group failed within this time.
@@ -187,6 +204,7 @@ fn fail(mut group: Vec<Box<dyn Job>>, fault: Fault, pulse: &Pulse, retry_after: 
         pulse.failed_us.store(pulse.now_us(), Ordering::Relaxed);
     }
     if matches!(fault, Fault::Unsure(_)) {
+        pulse.unsure.fetch_add(1, Ordering::SeqCst);
         group.iter_mut().for_each(|job| job.committed(false));
     }
     let error = match fault {
