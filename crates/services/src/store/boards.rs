@@ -124,7 +124,7 @@ impl Store {
     /// [`StoreError::Unavailable`]: some may still be under way.
     pub async fn behind_writes(&self) -> Result<(), StoreError> {
         let pulse = Arc::clone(&self.inner.pulse);
-        // Others are not waited for without a reason: they may be whoever cleans up the database.
+        // Only after a commit of unknown outcome: otherwise this would wait for a database clean-up, too.
         let wait = move |sql: &mut dyn Sql| {
             let unsettled = pulse.unsettled();
             unsettled.map_or(Ok(()), |_| sql.await_others())?;

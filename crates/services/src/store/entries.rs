@@ -1,8 +1,8 @@
 //! Entries of boards.
 //!
-//! They are found by their keys; their order is in memory. So whoever keeps that order is told by the
-//! committing thread what each commit has changed: after the commit, in the order of the commits, and before
-//! the write is answered. Told by the callers' tasks, an older score could replace a newer one.
+//! Entries are found by their keys; their order is in memory. The committing thread reports each commit's
+//! changes to the [`EntryWatch`], which keeps that order: after the commit, in the order of the commits, and
+//! before the answer. If the callers' tasks reported them, an older score could replace a newer one.
 
 use super::boards::{BoardNumber, begin_season};
 use super::error::StoreError;
@@ -98,7 +98,7 @@ pub trait EntryWatch: Send + Sync {
 }
 
 impl Store {
-    /// Sets who is told of committed changes of entries. Only the first call counts.
+    /// Sets the watch that hears of committed changes of entries. Only the first call counts.
     pub fn watch_entries(&self, watch: Arc<dyn EntryWatch>) {
         // Another one is there already.
         let _ = self.inner.watch.set(watch);

@@ -268,7 +268,7 @@ impl Store {
         self.write_then((growth, bytes), work, None).await
     }
 
-    /// A write that changes entries of boards: the [`EntryWatch`] is told of them after the commit.
+    /// A write that changes entries of boards. The [`EntryWatch`] hears of them after the commit.
     async fn write_told<T, F>(&self, growth: Growth, bytes: usize, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,

@@ -310,12 +310,12 @@ impl Sql for Postgres {
         rows.first_mut().map_or(Ok(0), |row| row.number(0))
     }
 
-    /// A failed transaction answers its end without an error, so nothing may be pending before it.
-    /// The lock is not granted before those of a transaction that writes, and is released with this one.
+    /// PostgreSQL grants the lock after the other writing transactions have ended, and releases it with this one.
     fn await_others(&mut self) -> Done<()> {
         self.control("LOCK TABLE boards, board_seasons, board_entries IN SHARE MODE")
     }
 
+    /// A failed transaction answers its end without an error, so nothing may be pending before it.
     fn step(&mut self, statement: &'static str) -> Done<()> {
         if statement == "BEGIN" && self.held.as_ref().is_some_and(|held| !held.is_held()) {
             return Err(Fault::Storage("another server may have this store: its lock is lost".to_owned()));

@@ -422,8 +422,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_refused_leaves_nothing_and_the_others_of_its_group_are_done_once() {
+    /// A store with an empty table of names.
+    fn names() -> (tempfile::TempDir, sqlite::Owned, Connection) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("parlor.db");
         let owned = sqlite::own(&path).unwrap();
@@ -431,8 +431,13 @@ mod tests {
             .unwrap()
             .control("CREATE TABLE names (name TEXT PRIMARY KEY)")
             .unwrap();
-        let file = path.clone();
-        let mut connection = Connection::new(Box::new(move || sqlite::writer(&file, Durability::Full)));
+        let connection = Connection::new(Box::new(move || sqlite::writer(&path, Durability::Full)));
+        (folder, owned, connection)
+    }
+
+    #[test]
+    fn what_is_refused_leaves_nothing_and_the_others_of_its_group_are_done_once() {
+        let (_folder, owned, mut connection) = names();
         let refusal = || StoreError::Missing { what: "friend" };
         let (first, first_done) = PendingJob::new(WEIGHT, put("ada", None));
         let (late, late_done) = PendingJob::new(WEIGHT, put("bob", Some(refusal())));
@@ -457,14 +462,7 @@ mod tests {
 
     #[test]
     fn t3_whoever_keeps_an_order_is_told_in_the_order_of_the_commits_before_the_answers() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("parlor.db");
-        let owned = sqlite::own(&path).unwrap();
-        sqlite::writer(&path, Durability::Full)
-            .unwrap()
-            .control("CREATE TABLE names (name TEXT PRIMARY KEY)")
-            .unwrap();
-        let mut connection = Connection::new(Box::new(move || sqlite::writer(&path, Durability::Full)));
+        let (_folder, owned, mut connection) = names();
         let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let mut answers = Vec::new();
         let mut group: Vec<Box<dyn Job>> = Vec::new();
@@ -478,12 +476,12 @@ mod tests {
             })))));
             answers.push(answer);
         }
-        // Nobody waits for the last one, which is told of all the same.
+        // Nobody waits for the last one. Its change is reported all the same.
         drop(answers.pop());
         commit_group(group, &Pulse::new(), &mut connection, Duration::from_secs(1));
         assert_eq!(*told.lock().unwrap(), [("ada", true), ("cyd", true)]);
 
-        // A commit of which nobody knows is told as such; what failed before it is not told.
+        // A commit of unknown outcome is reported as such. A write that failed before is not reported.
         for (fault, expected) in
             [(Fault::Unsure("gone".into()), vec![("dan", false)]), (Fault::Storage("full".into()), vec![])]
         {
@@ -505,14 +503,7 @@ mod tests {
 
     #[test]
     fn a_write_that_changes_nothing_does_not_say_that_the_database_takes_writes() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("parlor.db");
-        let owned = sqlite::own(&path).unwrap();
-        sqlite::writer(&path, Durability::Full)
-            .unwrap()
-            .control("CREATE TABLE names (name TEXT PRIMARY KEY)")
-            .unwrap();
-        let mut connection = Connection::new(Box::new(move || sqlite::writer(&path, Durability::Full)));
+        let (_folder, owned, mut connection) = names();
         let pulse = Pulse::new();
         pulse.failed_us.store(pulse.now_us(), Ordering::Relaxed);
         let looks = |sql: &mut dyn Sql| sql.rows("SELECT name FROM names", &[]).map(|rows| rows.len() as u64);

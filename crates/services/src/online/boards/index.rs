@@ -1,8 +1,8 @@
 //! The ranks of seasons in memory, loaded at their first use.
 //!
-//! The store's committing thread tells of each changed entry, after the commit and in the order of the commits.
-//! So the ranks of a season that is loaded are always those of what is stored. While a season is being loaded,
-//! what is told is set aside, and counts more than what the loader has read.
+//! The store's committing thread reports each changed entry, after the commit and in the order of the commits.
+//! So the ranks of a loaded season are always those of the stored entries. While a season is being loaded,
+//! reported changes are kept, and replace what the loader has read.
 
 use crate::store::{AccountId, BoardNumber, EntryChange, EntryWatch, LOADED_MAX, Store, StoreError};
 use core::ops::RangeInclusive;
@@ -29,8 +29,7 @@ pub(super) type SeasonKey = (BoardNumber, Season);
 /// The ranks of all seasons in use.
 pub(crate) struct RankIndex {
     seasons: Mutex<BTreeMap<SeasonKey, Arc<Ranked>>>,
-    /// Seasons whose memory is given back by [`trim`](Self::trim): not by the committing thread, which must not
-    /// wait for that.
+    /// Ranks whose memory [`trim`](Self::trim) frees: the committing thread must not wait for that.
     dropped: Mutex<Vec<State>>,
     bytes_max: usize,
     /// Memory of the current seasons that are being loaded: so many MiB at once, and the bytes that they will
@@ -124,7 +123,7 @@ impl RankIndex {
             seasons.insert(key, Arc::clone(&ranked));
             ranked
         };
-        // From here on the season is told of each commit. What was committed before is read by the loader.
+        // The season hears of each commit from here on. The loader reads what was committed before.
         let (index, store, loaded) = (Arc::clone(self), store.clone(), Arc::clone(&ranked));
         tokio::spawn(async move { index.load(&store, key, &loaded).await });
         ranked

@@ -128,7 +128,7 @@ impl Boards {
         self.of_defining(services, realm, &defining).await
     }
 
-    /// The same for whoever may change definitions.
+    /// The boards of a realm, for a caller that holds the lock on definitions.
     async fn of_defining(
         &self,
         services: &Services,

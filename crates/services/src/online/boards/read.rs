@@ -149,7 +149,7 @@ pub(crate) struct BoardEntryView {
     name: Option<String>,
     /// 1 and the number of entries with a better score or sub-score; equal ones share it.
     rank: u64,
-    /// Its place in the whole order, from 1; of equal ones, whoever was first stands before.
+    /// Its place in the whole order, from 1. Of equal entries, the older one comes first.
     position: u64,
     /// The score.
     score: i64,
@@ -262,9 +262,10 @@ pub(crate) async fn list(
     let (boards, now_ms) = (services.boards().of(&services, &realm).await?, services.time().now_ms());
     let after = input.after.unwrap_or_default();
     let rest = boards.values().filter(|defined| defined.name.as_str() > after.as_str());
-    let mut part: Vec<&Arc<Defined>> = rest.take(input.limit.rows().min(ENTRIES_MAX) + 1).collect();
-    let has_more = part.len() > input.limit.rows().min(ENTRIES_MAX);
-    part.truncate(input.limit.rows().min(ENTRIES_MAX));
+    let rows = input.limit.rows().min(ENTRIES_MAX);
+    let mut part: Vec<&Arc<Defined>> = rest.take(rows + 1).collect();
+    let has_more = part.len() > rows;
+    part.truncate(rows);
     let next = part.last().filter(|_| has_more).map(|last| last.name.to_string());
     Ok(BoardList { boards: part.into_iter().map(|defined| view(defined, now_ms)).collect(), next })
 }
