@@ -1,6 +1,7 @@
 // Text in UTF-8, field names in the order of their bytes, and caches that make both cheap.
 
-const decoder = new TextDecoder("utf-8", { fatal: true });
+// Without `ignoreBOM` it would leave out a U+FEFF that a text begins with.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Compares two texts by their UTF-8 bytes. JavaScript's own order is by UTF-16 units and puts U+E000 to U+FFFF last. */
 export function compareUtf8(a: string, b: string): number {

@@ -51,7 +51,7 @@ export function randomValue(next: () => number, depth = 0): Data {
 }
 
 function randomText(next: () => number, lengthMax: number): string {
-  const alphabet = ["a", "b", "z", "0", "7", "_", "é", "ł", "€", "\uffff", "\ue000", "😀", "𝒳", "\u0000"];
+  const alphabet = ["a", "b", "z", "0", "7", "_", "é", "ł", "€", "\uffff", "\ue000", "\ufeff", "😀", "𝒳", "\u0000"];
   const length = Math.floor(next() * lengthMax);
   return Array.from({ length }, () => alphabet[Math.floor(next() * alphabet.length)]).join("");
 }

@@ -44,6 +44,7 @@ const FORMS: [string, Data, string][] = [
   ["no text", "", "a0"],
   ["short text", "hi", "a26869"],
   ["text of 31 bytes", "x".repeat(31), `bf${"78".repeat(31)}`],
+  ["text that begins with a byte order mark", "\ufeffhi", "a5efbbbf6869"],
   ["text of 32 bytes", "x".repeat(32), `c920${"78".repeat(32)}`],
   ["bytes", new Uint8Array([1, 2]), "ca020102"],
   ["a list", [1, "a"], "9201a161"],
@@ -51,6 +52,7 @@ const FORMS: [string, Data, string][] = [
   ["a map", { a: 1 }, "81016101"],
   ["a name of 63 bytes", { ["n".repeat(63)]: 0 }, `813f${"6e".repeat(63)}00`],
   ["a name of 64 bytes", { ["n".repeat(64)]: 0 }, `814040${"6e".repeat(64)}00`],
+  ["a name that begins with a byte order mark", { "\ufeffn": 0 }, "8104efbbbf6e00"],
   ["an empty map", {}, "80"],
 ];
 
