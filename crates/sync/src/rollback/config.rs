@@ -134,6 +134,18 @@ impl Config {
         }
     }
 
+    /// The first tick for which this end says its own inputs, if its first step is called at `target`. Who begins
+    /// later than the arbiter waits for anybody may be a player's second process: what the first one sent is for
+    /// the arbiter to say. What it did not send is missed.
+    pub(super) fn own_from(&self, target: Tick) -> Tick {
+        let late = target.since(self.begin).min(self.history.cast_signed());
+        let is_late = late >= self.window.cast_signed();
+        if !is_late || self.is_arbiter() {
+            return self.begin;
+        }
+        self.begin.offset(late + self.input_delay.cast_signed()).next()
+    }
+
     pub(super) fn count(&self) -> usize {
         usize::from(self.players)
     }

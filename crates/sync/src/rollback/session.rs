@@ -70,6 +70,11 @@ pub struct Rollback {
     pub(super) elapsed: Tick,
     /// The newest input of each player at this end.
     held: [Input; ROLLBACK_PLAYERS_MAX],
+    /// Own inputs before this tick are the arbiter's to say: an earlier process may have sent others. `None`
+    /// before the first step.
+    own_from: Option<Tick>,
+    /// Since when, in elapsed ticks, streams begin after what is settled here.
+    pub(super) gap: Option<Tick>,
     /// The settled tick of each other player.
     theirs: [Tick; ROLLBACK_PLAYERS_MAX],
     pub(super) arbiter: Option<Arbiter>,
@@ -101,6 +106,8 @@ impl Rollback {
             target: begin.offset(-1),
             elapsed: Tick(0),
             held: [Input::EMPTY; ROLLBACK_PLAYERS_MAX],
+            own_from: None,
+            gap: None,
             theirs: [begin; ROLLBACK_PLAYERS_MAX],
             arbiter: config.is_arbiter().then(|| Arbiter::new(&config)),
             sums: Sums::new(count, begin),
@@ -151,6 +158,7 @@ impl Rollback {
             // A clock jump must not shorten a player's patience.
             self.elapsed = self.elapsed.offset(target.since(self.target).clamp(0, JUMP_TICKS));
             self.target = target;
+            self.own_from.get_or_insert(self.config.own_from(target));
             self.unsaid = Unsaid::all(self.arbiter.is_some());
         }
         self.advance_settled();
@@ -183,6 +191,9 @@ impl Rollback {
     }
 
     fn press_own(&mut self, tick: Tick) {
+        if self.own_from.is_some_and(|from| from.is_newer_than(tick)) {
+            return;
+        }
         for player in 0..self.config.players {
             if self.is_own(player) {
                 self.press(player, tick, self.held[usize::from(player)]);
@@ -303,18 +314,28 @@ impl Rollback {
         if run.is_newer_than(self.settled) { self.settled } else { run }
     }
 
-    /// Adds an input, if its tick is not final and not too far ahead (threat 23).
+    /// Adds an input, if its tick is not final and not too far ahead (threat 23). The first one counts.
     pub(super) fn press(&mut self, player: u8, tick: Tick, input: Input) {
-        if self.settled.is_newer_than(tick) {
-            return;
-        }
-        if tick.since(self.next) >= AHEAD_TICKS {
-            self.diagnostics.refused += 1;
-            return;
-        }
-        if self.queues[usize::from(player)].press(tick, input) {
+        if self.takes(tick) && self.queues[usize::from(player)].press(tick, input) {
             self.changed(player, tick);
         }
+    }
+
+    /// Adds an input that the arbiter has settled, within the bounds of [`press`](Self::press). It counts,
+    /// whatever was there: a player that begins the lane again may not know what its earlier process sent.
+    pub(super) fn decided(&mut self, player: u8, tick: Tick, input: Input) {
+        if self.takes(tick) && self.queues[usize::from(player)].decided(tick, input) {
+            self.changed(player, tick);
+        }
+    }
+
+    fn takes(&mut self, tick: Tick) -> bool {
+        if self.settled.is_newer_than(tick) {
+            return false;
+        }
+        let is_far = tick.since(self.next) >= AHEAD_TICKS;
+        self.diagnostics.refused += u64::from(is_far);
+        !is_far
     }
 
     /// Records which players missed a tick, as the arbiter decided.
