@@ -274,7 +274,7 @@ impl Rollback {
                     && missed & bit(player) == 0
                 {
                     let player = u8::try_from(player).expect("players are few");
-                    self.decided(player, tick, *input);
+                    self.press(player, tick, *input);
                 }
             }
             self.outcome(tick, missed);

@@ -55,16 +55,6 @@ impl Queue {
         true
     }
 
-    /// Puts the input that the arbiter has for an unsettled tick in the place of any other. Returns whether it
-    /// changes anything.
-    pub(super) fn decided(&mut self, tick: Tick, input: Input) -> bool {
-        let is_other = self.pressed(tick) != Some(input);
-        if is_other {
-            self.put(tick, PlayerInput { input, status: InputStatus::Known });
-        }
-        is_other
-    }
-
     /// Marks the input of `tick` as missed: the prediction counts, whatever the player sent. `settled` is the
     /// oldest unsettled tick.
     pub(super) fn miss(&mut self, tick: Tick, settled: Tick) {

@@ -314,28 +314,18 @@ impl Rollback {
         if run.is_newer_than(self.settled) { self.settled } else { run }
     }
 
-    /// Adds an input, if its tick is not final and not too far ahead (threat 23). The first one counts.
+    /// Adds an input, if its tick is not final and not too far ahead (threat 23).
     pub(super) fn press(&mut self, player: u8, tick: Tick, input: Input) {
-        if self.takes(tick) && self.queues[usize::from(player)].press(tick, input) {
-            self.changed(player, tick);
-        }
-    }
-
-    /// Adds an input that the arbiter has settled, within the bounds of [`press`](Self::press). It counts,
-    /// whatever was there: a player that begins the lane again may not know what its earlier process sent.
-    pub(super) fn decided(&mut self, player: u8, tick: Tick, input: Input) {
-        if self.takes(tick) && self.queues[usize::from(player)].decided(tick, input) {
-            self.changed(player, tick);
-        }
-    }
-
-    fn takes(&mut self, tick: Tick) -> bool {
         if self.settled.is_newer_than(tick) {
-            return false;
+            return;
         }
-        let is_far = tick.since(self.next) >= AHEAD_TICKS;
-        self.diagnostics.refused += u64::from(is_far);
-        !is_far
+        if tick.since(self.next) >= AHEAD_TICKS {
+            self.diagnostics.refused += 1;
+            return;
+        }
+        if self.queues[usize::from(player)].press(tick, input) {
+            self.changed(player, tick);
+        }
     }
 
     /// Records which players missed a tick, as the arbiter decided.

@@ -11,6 +11,7 @@ use parlor_sync::rollback::Event;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// The run of one process: the state after the last run of each step, and its events.
 #[derive(Default)]
@@ -62,7 +63,7 @@ struct Lanes {
 
 impl Lanes {
     fn new(seed: u64, members: usize, players: usize, mut link: impl FnMut(&mut Rng) -> Link) -> Self {
-        let (mut sim, mut rng) = (Sim::new(seed), Rng::new(seed));
+        let (mut sim, mut rng) = (Sim::keeping_seats(seed, Duration::from_secs(30)), Rng::new(seed));
         let mut options = Options::host("tanks");
         if let Wish::Host { max_players, tick_rate, .. } = &mut options.intent {
             (*max_players, *tick_rate) = (10, TickRate::new(60).unwrap());
@@ -161,7 +162,8 @@ fn a_process_that_resumes_its_seat_and_begins_the_lane_again_comes_to_the_states
             Lanes::new(seed, 4, 3, |_| Link::quic().latency_ms(20 + 10 * (seed % 4)).jitter_ms(10).loss(20));
         lanes.run_for(4_000);
         // A player, or a spectator.
-        let (index, away) = (2 + usize::try_from(seed % 2).unwrap(), [20, 400, 4_000][seed as usize % 3]);
+        let (index, away) =
+            (2 + usize::try_from(seed % 2).unwrap(), [20, 400, 4_000][usize::try_from(seed % 3).unwrap()]);
         let peer = lanes.peers[index];
         let proof = lanes.sim.room(peer).resume_proof().expect("the hub keeps seats");
         lanes.sim.crash(peer);
@@ -183,7 +185,8 @@ fn a_process_that_resumes_its_seat_and_begins_the_lane_again_comes_to_the_states
         lanes.run_for(10_000);
         assert_eq!(lanes.sim.hub().stats().resumed, 1);
         assert!(lanes.check() > 720, "{} steps are settled everywhere", lanes.check());
-        let at = |lanes: &Lanes, index: usize| lanes.sim.room(lanes.peers[index]).lane().diagnostics().unwrap();
+        let at =
+            |lanes: &Lanes, index: usize| lanes.sim.room(lanes.peers[index]).lane().diagnostics().unwrap();
         let before = at(&lanes, index).missed;
         lanes.run_for(2_000);
         assert_eq!(at(&lanes, index).missed, before, "its inputs count again");
