@@ -326,7 +326,7 @@ fn a_player_that_stalls_for_a_minute_comes_back_and_holds_up_the_others_only_bri
 }
 
 #[test]
-fn a_process_that_begins_the_session_again_comes_to_the_states_of_the_others() {
+fn threat_24_a_process_that_begins_the_session_again_comes_to_the_states_of_the_others() {
     for seed in 0..24 {
         println!("seed {seed}");
         let mut room = Room::new(seed, 3, GOOD);
@@ -363,6 +363,13 @@ fn who_was_away_for_longer_than_is_remembered_is_told() {
     room.run_for(15_000);
     let [(_, Event::Lost { oldest })] = room.ends[1].events[..] else { panic!("{:?}", room.ends[1].events) };
     assert!(oldest.is_newer_than(room.ends[1].session.diagnostics().settled));
+    // So is its next process, which would have to begin with the first step.
+    room.ends[1] = End::new(Config::new(2, 1, BEGIN), From::Player(1));
+    room.run_for(3_000);
+    let [(_, Event::Lost { oldest: later })] = room.ends[1].events[..] else {
+        panic!("{:?}", room.ends[1].events)
+    };
+    assert!(later.is_newer_than(oldest));
     assert!(room.ends[0].events.is_empty());
 }
 
