@@ -25,7 +25,7 @@ struct Standing {
 #[derive(Clone, Copy, Debug)]
 struct Follower {
     who: From,
-    /// All ticks before this one are settled there.
+    /// All ticks before this one are settled there, by its last word.
     settled: Tick,
     /// The tick of its last progress, and of its last message.
     moved: Tick,
@@ -109,8 +109,11 @@ impl Arbiter {
         if let Some(follower) = self.followers.iter_mut().find(|follower| follower.who == who) {
             follower.heard = elapsed;
             if settled.is_newer_than(follower.settled) {
-                (follower.settled, follower.moved) = (settled, elapsed);
+                follower.moved = elapsed;
             }
+            // Its last word counts, also an older one: a process that begins the lane again has settled nothing.
+            // A message that was overtaken is made up for by the next one.
+            follower.settled = settled;
             return;
         }
         let is_other = |who: From| matches!(who, From::Other(_));

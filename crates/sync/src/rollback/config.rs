@@ -74,6 +74,9 @@ pub struct Config {
     pub predictor: Predictor,
 }
 
+/// By how many ticks the clock of a player's second process may be behind that of the first.
+const CLOCK_TICKS: i32 = 8;
+
 impl Config {
     /// Configures a player of a session in which the first player is the arbiter, with the defaults.
     pub fn new(players: u8, me: u8, begin: Tick) -> Self {
@@ -132,6 +135,18 @@ impl Config {
             Role::Arbiter | Role::SyncTest { .. } => true,
             Role::Spectator { .. } => false,
         }
+    }
+
+    /// The first tick for which this end says its own inputs, if its first step is called at `target`. Who begins
+    /// later than the arbiter waits for anybody may be a player's second process: what the first one sent is for
+    /// the arbiter to say. What it did not send is missed. Otherwise this end would settle inputs that no other has.
+    pub(super) fn own_from(&self, target: Tick) -> Tick {
+        let late = target.since(self.begin).min(self.history.cast_signed());
+        let is_late = late >= self.window.cast_signed();
+        if !is_late || self.is_arbiter() {
+            return self.begin;
+        }
+        self.begin.offset(late + self.input_delay.cast_signed() + CLOCK_TICKS)
     }
 
     pub(super) fn count(&self) -> usize {

@@ -49,6 +49,8 @@ impl Unsaid {
 
 /// Ticks of inputs before the settled one that a message repeats, for ends that are behind.
 const BEHIND_TICKS: i32 = 32;
+/// Ticks for which streams begin too late until this end is lost: more than a round trip.
+const LOST_TICKS: i32 = 60;
 /// Ticks that a message about settled ones reaches back.
 const SETTLED_TICKS: i32 = 64;
 
@@ -250,9 +252,15 @@ impl Rollback {
 
     fn read_stream(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let first = wire::read_tick(reader)?;
-        if first.is_newer_than(self.settled) && !self.is_lost {
-            self.is_lost = true;
-            self.events.push_back(Event::Lost { oldest: first });
+        if first.is_newer_than(self.settled) {
+            // The arbiter may not have heard yet that this end begins again, and go on where the last process was.
+            let since = *self.gap.get_or_insert(self.elapsed);
+            if !self.is_lost && self.elapsed.since(since) >= LOST_TICKS {
+                self.is_lost = true;
+                self.events.push_back(Event::Lost { oldest: first });
+            }
+        } else {
+            self.gap = None;
         }
         let mut tick = first;
         let mut inputs = [None::<Input>; crate::limits::ROLLBACK_PLAYERS_MAX];

@@ -19,8 +19,9 @@ pub enum Event {
         /// missing.
         is_exact: bool,
     },
-    /// This end was away for longer than the arbiter's history. It cannot continue, only start again from a
-    /// state of another end.
+    /// This end lacks inputs that the arbiter does not have: it was away for longer than the arbiter's history,
+    /// or began the session again that long after its first step. It cannot continue. Begin another session at
+    /// all ends, from the settled state of one that goes on.
     Lost {
         /// The oldest tick that the arbiter has.
         oldest: Tick,

@@ -70,6 +70,11 @@ pub struct Rollback {
     pub(super) elapsed: Tick,
     /// The newest input of each player at this end.
     held: [Input; ROLLBACK_PLAYERS_MAX],
+    /// Own inputs before this tick are the arbiter's to say: an earlier process may have sent others. `None`
+    /// before the first step.
+    own_from: Option<Tick>,
+    /// Since when, in elapsed ticks, streams begin after what is settled here.
+    pub(super) gap: Option<Tick>,
     /// The settled tick of each other player.
     theirs: [Tick; ROLLBACK_PLAYERS_MAX],
     pub(super) arbiter: Option<Arbiter>,
@@ -101,6 +106,8 @@ impl Rollback {
             target: begin.offset(-1),
             elapsed: Tick(0),
             held: [Input::EMPTY; ROLLBACK_PLAYERS_MAX],
+            own_from: None,
+            gap: None,
             theirs: [begin; ROLLBACK_PLAYERS_MAX],
             arbiter: config.is_arbiter().then(|| Arbiter::new(&config)),
             sums: Sums::new(count, begin),
@@ -151,6 +158,7 @@ impl Rollback {
             // A clock jump must not shorten a player's patience.
             self.elapsed = self.elapsed.offset(target.since(self.target).clamp(0, JUMP_TICKS));
             self.target = target;
+            self.own_from.get_or_insert(self.config.own_from(target));
             self.unsaid = Unsaid::all(self.arbiter.is_some());
         }
         self.advance_settled();
@@ -183,6 +191,9 @@ impl Rollback {
     }
 
     fn press_own(&mut self, tick: Tick) {
+        if self.own_from.is_some_and(|from| from.is_newer_than(tick)) {
+            return;
+        }
         for player in 0..self.config.players {
             if self.is_own(player) {
                 self.press(player, tick, self.held[usize::from(player)]);

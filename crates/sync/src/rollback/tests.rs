@@ -326,6 +326,35 @@ fn a_player_that_stalls_for_a_minute_comes_back_and_holds_up_the_others_only_bri
 }
 
 #[test]
+fn threat_24_a_process_that_begins_the_session_again_comes_to_the_states_of_the_others() {
+    for seed in 0..24 {
+        println!("seed {seed}");
+        let mut room = Room::new(seed, 3, GOOD);
+        // Back at once, after a moment, and when all its inputs on the way are settled or missed.
+        let away = [0, 100, 700, 5_000][usize::try_from(seed % 4).unwrap()];
+        room.run_for(if seed % 3 == 0 { 500 } else { 4_000 });
+        room.ends[1].asleep = 0..room.now.as_millis() + away;
+        room.run_for(away);
+        let config = *room.ends[1].session.config();
+        room.ends[1] = End::new(config, From::Player(1));
+        room.ends[1].clock = |_| -6;
+        room.run_for(10_000);
+        let ends = [0, 1, 2].map(|index| &room.ends[index]);
+        let least = ends.map(|end| end.session.finals().since(BEGIN)).into_iter().min().unwrap();
+        assert!(least > 600, "{least} ticks are final everywhere");
+        for tick in (BEGIN.0..).take(usize::try_from(least).unwrap()) {
+            assert_eq!(ends[1].after[&tick], ends[0].after[&tick], "after tick {tick}");
+            assert_eq!(ends[2].after[&tick], ends[0].after[&tick], "after tick {tick}");
+        }
+        assert!(ends.iter().all(|end| end.events.is_empty()), "{:?}", ends.map(|end| &end.events));
+        // Its inputs count again.
+        let missed = ends[1].session.diagnostics().missed;
+        room.run_for(2_000);
+        assert_eq!(room.ends[1].session.diagnostics().missed, missed);
+    }
+}
+
+#[test]
 fn who_was_away_for_longer_than_is_remembered_is_told() {
     let mut room = Room::new(5, 2, GOOD);
     let config = Config { history: 256, ..Config::new(2, 0, BEGIN) };
@@ -334,6 +363,13 @@ fn who_was_away_for_longer_than_is_remembered_is_told() {
     room.run_for(15_000);
     let [(_, Event::Lost { oldest })] = room.ends[1].events[..] else { panic!("{:?}", room.ends[1].events) };
     assert!(oldest.is_newer_than(room.ends[1].session.diagnostics().settled));
+    // So is its next process, which would have to begin with the first step.
+    room.ends[1] = End::new(Config::new(2, 1, BEGIN), From::Player(1));
+    room.run_for(3_000);
+    let [(_, Event::Lost { oldest: later })] = room.ends[1].events[..] else {
+        panic!("{:?}", room.ends[1].events)
+    };
+    assert!(later.is_newer_than(oldest));
     assert!(room.ends[0].events.is_empty());
 }
 

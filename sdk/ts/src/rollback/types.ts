@@ -78,7 +78,10 @@ export interface RollbackEvents {
     /** Whether they were still equal one step before that. */
     readonly isExact: boolean;
   };
-  /** This member was away for longer than the host remembers. It has to begin anew, from the state of another. */
+  /**
+   * This member was away for longer than the host remembers, or began the lane again so long after its first step. All have to
+   * begin another lane, with another `session`, from the settled state of a member that goes on.
+   */
   lost: {
     /** The oldest step that the host has. */
     readonly oldest: number;

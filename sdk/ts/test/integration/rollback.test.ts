@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { defineGame, type Gathering, type PlayerId, type StandardSchema, type } from "../../src/api.js";
+import { defineGame, type Gathering, type PlayerId, type StandardSchema, type TicketStore, type } from "../../src/api.js";
 import { type KeptGame, type PlayerInputs, rollback, type RollbackConfig, type StateGame } from "../../src/rollback/index.js";
 import { hosting, options, TestNetwork, TestServer, useBuiltWasm } from "../support/server.js";
 import { until } from "../support/waits.js";
@@ -198,7 +198,35 @@ describe("a rollback lane", () => {
     expect([a.isOver, b.isOver, a.diagnostics!.desyncs, b.diagnostics!.desyncs]).toEqual([false, false, 0, 0]);
   });
 
-  it("is followed by another, from its settled state: for a page that was reloaded, or under another host", async () => {
+  it("lets a page that was reloaded begin the lane again, and catch up with what it missed", async () => {
+    const tickets = new Map<string, string>();
+    const remember: TicketStore = { get: (key) => tickets.get(key), set: (key, value) => void tickets.set(key, value), remove: () => {} };
+    const network = new TestNetwork();
+    const host = kept(await duel.host(hosting(server)));
+    const guest = kept(await duel.join(host.code, { ...options(server, network), remember, reconnect: false }));
+    await until(() => host.players.size === 2 && tickets.size === 1);
+    const config: RollbackConfig = { players: [0, 1], begin: host.tickNumber + 5 };
+    let isHeard = false;
+    const a = rollback(host, config, game((inputs) => void (isHeard = inputs.get(1)!.status === "known")));
+    const b = rollback(guest, config, game());
+    await play([a, b], () => b.settled!.tick > config.begin + 60);
+    network.cut();
+    await guest.closed;
+    const again = kept((await duel.rejoin({ ...options(server), remember }))!);
+    expect(again.me).toBe(1);
+    const away = a.settled!.tick;
+    const c = rollback(again, config, game());
+    let lost = 0;
+    c.on("lost", () => void (lost += 1));
+    const [at, there] = await agreed([a, c], away + 30);
+    expect(there).toEqual(at);
+    // What it presses counts.
+    isHeard = false;
+    await play([a, c], () => isHeard);
+    expect([lost, a.diagnostics!.desyncs, c.diagnostics!.desyncs]).toEqual([0, 0, 0]);
+  });
+
+  it("is followed by another, from its settled state: for a page that was away too long, or under another host", async () => {
     const { host, others: [guest], config } = await rooms(1);
     const a = rollback(host, config, game());
     const b = rollback(guest!, config, game());

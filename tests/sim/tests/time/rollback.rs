@@ -1,7 +1,7 @@
 //! Rollback sessions of whole rooms, through a hub and over bad links.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
-use parlor_client_core::{Options, RollbackConfig, RollbackRequest, RoomCore};
+use parlor_client_core::{Options, RollbackConfig, RollbackRequest, RoomCore, Wish};
 use parlor_proto::session::Outgoing;
 use parlor_proto::wire::envelope::{Recipient, Upward};
 use parlor_proto::wire::handshake::Intent;
@@ -11,6 +11,7 @@ use parlor_sync::rollback::Event;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// The run of one process: the state after the last run of each step, and its events.
 #[derive(Default)]
@@ -62,9 +63,9 @@ struct Lanes {
 
 impl Lanes {
     fn new(seed: u64, members: usize, players: usize, mut link: impl FnMut(&mut Rng) -> Link) -> Self {
-        let (mut sim, mut rng) = (Sim::new(seed), Rng::new(seed));
+        let (mut sim, mut rng) = (Sim::keeping_seats(seed, Duration::from_secs(30)), Rng::new(seed));
         let mut options = Options::host("tanks");
-        if let parlor_client_core::Wish::Host { max_players, tick_rate, .. } = &mut options.intent {
+        if let Wish::Host { max_players, tick_rate, .. } = &mut options.intent {
             (*max_players, *tick_rate) = (10, TickRate::new(60).unwrap());
         }
         let host = sim.host(options, link(&mut rng));
@@ -152,6 +153,45 @@ fn a_player_that_stalls_for_a_minute_does_not_hold_up_the_others() {
     lanes.sim.stall(sleeper, false);
     lanes.run_for(20_000);
     assert!(lanes.check() > 4_500);
+}
+
+#[test]
+fn a_process_that_resumes_its_seat_and_begins_the_lane_again_comes_to_the_states_of_the_others() {
+    for_seeds(6, |seed| {
+        let mut lanes =
+            Lanes::new(seed, 4, 3, |_| Link::quic().latency_ms(20 + 10 * (seed % 4)).jitter_ms(10).loss(20));
+        lanes.run_for(4_000);
+        // A player, or a spectator.
+        let (index, away) =
+            (2 + usize::try_from(seed % 2).unwrap(), [20, 400, 4_000][usize::try_from(seed % 3).unwrap()]);
+        let peer = lanes.peers[index];
+        let proof = lanes.sim.room(peer).resume_proof().expect("the hub keeps seats");
+        lanes.sim.crash(peer);
+        lanes.run_for(away);
+        let mut options = Options::host("tanks");
+        options.intent = Wish::Resume { session: proof.session, token: proof.token };
+        lanes.sim.restart(peer, options);
+        let (ids, begin) = ([0, 1, 2].map(MemberId), lanes.begin);
+        let ran = Shared::default();
+        lanes.ran[index] = Rc::clone(&ran);
+        let mut has_begun = false;
+        lanes.sim.play(peer, move |room, now| {
+            // The process knows of the lane what it reads in the room.
+            has_begun = has_begun || room.rollback(&RollbackConfig::new(ids, begin)).is_ok();
+            if has_begun {
+                frame(room, &ids, &ran, now);
+            }
+        });
+        lanes.run_for(10_000);
+        assert_eq!(lanes.sim.hub().stats().resumed, 1);
+        assert!(lanes.check() > 720, "{} steps are settled everywhere", lanes.check());
+        let at =
+            |lanes: &Lanes, index: usize| lanes.sim.room(lanes.peers[index]).lane().diagnostics().unwrap();
+        let before = at(&lanes, index).missed;
+        lanes.run_for(2_000);
+        assert_eq!(at(&lanes, index).missed, before, "its inputs count again");
+        assert!([0, 1].iter().all(|other| at(&lanes, *other).missed == 0), "it held nobody up");
+    });
 }
 
 #[test]
