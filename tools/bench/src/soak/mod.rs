@@ -16,7 +16,7 @@ use super::args::{AttackerArg, SoakArgs};
 use super::machine::{self, Cores};
 use super::server::{Server, Settings};
 use crate::output::print;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use attacker::Attacker;
 use parlor_terminal::run_until::stop_flag;
 use record::{Attack, Record};
@@ -228,7 +228,7 @@ fn percent_of_core(cpu: CpuTime, took: Duration) -> f64 {
     cpu.ran.as_secs_f64() * 100.0 / took.as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
-/// Prints the summary, and fails if a criterion was missed.
+/// Prints the summary, and fails if a criterion was missed or the run was interrupted.
 fn tell_end(cores: Cores, args: &SoakArgs, more: &[String], summary: &Summary) -> anyhow::Result<()> {
     let setting = json!({
         "cores": cores, "seed": args.common.seed, "load": args.load, "minutes": args.minutes,
@@ -236,10 +236,5 @@ fn tell_end(cores: Cores, args: &SoakArgs, more: &[String], summary: &Summary) -
     });
     let rows = std::slice::from_ref(summary);
     print("soak", args.common.json, &setting, rows, &summary.notes(), &summary.table())?;
-    let missed: Vec<String> =
-        summary.verdicts.iter().filter(|verdict| verdict.is_missed()).map(report::Verdict::line).collect();
-    if missed.is_empty() {
-        return Ok(());
-    }
-    bail!("of the soak's criteria {} were missed: {}", missed.len(), missed.join("; "))
+    summary.judge()
 }

@@ -4,6 +4,7 @@ use super::attacker::Outcomes;
 use super::record::{Attack, Kind, Record};
 use super::watch::{Look, Trend};
 use crate::table::{Table, figure};
+use anyhow::bail;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -118,11 +119,11 @@ impl Verdict {
         Verdict { criterion, is_met: waited.p99_ratio.map(|ratio| ratio <= RATIO_MAX), because }
     }
 
-    pub(super) fn is_missed(&self) -> bool {
+    fn is_missed(&self) -> bool {
         self.is_met == Some(false)
     }
 
-    pub(super) fn line(&self) -> String {
+    fn line(&self) -> String {
         let word = match self.is_met {
             Some(true) => "met",
             Some(false) => "MISSED",
@@ -150,7 +151,7 @@ pub(super) struct Summary {
     /// Each kind: without the attacker, and with it.
     errors: BTreeMap<String, [u64; 2]>,
     attacker: Outcomes,
-    pub(super) verdicts: Vec<Verdict>,
+    verdicts: Vec<Verdict>,
     looks: Vec<Look>,
 }
 
@@ -213,6 +214,22 @@ impl Summary {
             verdicts,
             looks,
         }
+    }
+
+    /// Says whether the run shows that every criterion is met.
+    ///
+    /// # Errors
+    /// Which criteria were missed, or that the run was interrupted: what it did not measure is not known.
+    pub(super) fn judge(&self) -> anyhow::Result<()> {
+        let missed: Vec<String> =
+            self.verdicts.iter().filter(|verdict| verdict.is_missed()).map(Verdict::line).collect();
+        if !missed.is_empty() {
+            bail!("of the soak's criteria {} were missed: {}", missed.len(), missed.join("; "));
+        }
+        if self.ended_early {
+            bail!("the soak was interrupted after {:.0} s, so it shows nothing: run it to its end", self.seconds);
+        }
+        Ok(())
     }
 
     /// The waits, as people read them.
@@ -278,4 +295,29 @@ pub(super) fn minute(look: &Look, p99: [Option<f64>; 5], errors: u64, server_cpu
             ("password p99", |(_, p99, ..)| figure(p99[4], 1)),
         ],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(ended_early: bool) -> anyhow::Result<()> {
+        let ended = Ended {
+            looks: Vec::new(),
+            attacker: Outcomes::new(),
+            seconds: 3.0,
+            ended_early,
+            server_cpu_percent: 0.0,
+            generator_cpu_percent: 0.0,
+            data_max_bytes: 0,
+        };
+        Summary::new(&Record::new(1), ended).judge()
+    }
+
+    #[test]
+    fn an_interrupted_soak_is_not_passed() {
+        judged(false).unwrap();
+        let refused = judged(true).unwrap_err().to_string();
+        assert!(refused.contains("interrupted after 3 s"), "{refused}");
+    }
 }
