@@ -14,13 +14,9 @@
 //!
 //! Cube 0 is the larger one. The same seed gives the same bytes on every machine (rapier's `enhanced-determinism`).
 
-#[path = "../../../../crates/impair/src/rng.rs"]
-#[allow(dead_code)]
-mod rng;
-
 use anyhow::Context;
+use parlor_impair::Rng;
 use rapier3d::prelude::*;
-use rng::Rng;
 use std::io::{BufWriter, ErrorKind, Write};
 
 /// Cubes in each direction of the field on which they fall.
