@@ -2,7 +2,7 @@
 
 use super::account::{Account, AccountError, Pending, Question};
 use super::lists::escaped;
-use data_encoding::HEXLOWER;
+use super::request_id::random_id;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -260,14 +260,5 @@ fn rest_after(answer: &Result<Submitted, AccountError>) -> Option<Duration> {
             Some(error.retry_after().unwrap_or(REST))
         }
         _ => None,
-    }
-}
-
-/// Without randomness the operating system is broken; the server then refuses the empty id.
-fn random_id() -> String {
-    let mut bytes = [0; 12];
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => HEXLOWER.encode(&bytes),
-        Err(_) => String::new(),
     }
 }

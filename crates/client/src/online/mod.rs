@@ -49,6 +49,7 @@ mod error;
 mod event;
 mod lists;
 mod own_data;
+mod request_id;
 mod room;
 mod session;
 mod sign_in;

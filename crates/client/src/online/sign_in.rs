@@ -3,6 +3,7 @@
 use super::account::Account;
 use super::core::{Core, Want};
 use super::error::RoomFailure;
+use super::request_id::random_id;
 use super::room::{Place, TurnRoom};
 use super::session::Session;
 use super::token_store::TokenStore;
@@ -152,13 +153,20 @@ impl SignIn {
         self.open(game, Want::Found { op: "turn.join_or_create", input })
     }
 
-    /// Creates a room.
+    /// Creates a room. A request whose answer is lost with the connection is sent again and creates no second
+    /// room.
     ///
     /// # Errors
     /// As for [`join_or_create`](Self::join_or_create).
     pub fn create(self, game: &str) -> Result<TurnRoom, RoomFailure> {
-        let input = self.asked();
-        self.open(game, Want::Found { op: "turn.create", input })
+        let want = self.creation();
+        self.open(game, want)
+    }
+
+    fn creation(&self) -> Want {
+        let mut input = self.asked();
+        input["id"] = random_id().into();
+        Want::Found { op: "turn.create", input }
     }
 
     /// The options of a created room. Without any configuration the server's default applies.
@@ -225,5 +233,21 @@ impl SignIn {
             device: session.device(),
         };
         Ok((who, tokens))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_creation_has_an_id_of_its_own() {
+        let player = sign_in("127.0.0.1").private();
+        let id = || match player.creation() {
+            Want::Found { op: "turn.create", input } => input["id"].as_str().unwrap_or_default().to_owned(),
+            _ => panic!("it creates a room"),
+        };
+        let (one, other) = (id(), id());
+        assert!(one.len() == 24 && one != other, "{one} {other}");
     }
 }

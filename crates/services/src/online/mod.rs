@@ -75,7 +75,7 @@ use presence::Presence;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rooms::{RoomLocks, Seekers};
-use secrets::RefreshKey;
+use secrets::{RefreshKey, RoomIdKey};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::path::{Path, PathBuf};
@@ -99,6 +99,8 @@ const TOO_MANY_ROOMS: &str = "too_many_rooms";
 const SIGNING_KEY: &str = "access-token-key";
 /// The key's name in the store: refresh tokens are derived from it.
 const REFRESH_KEY: &str = "refresh-token-key";
+/// The key's name in the store: ids of rooms are derived from it.
+const ROOM_ID_KEY: &str = "room-id-key";
 
 /// Why the services could not start.
 #[derive(Debug, Error)]
@@ -134,6 +136,7 @@ struct Inner {
     store: Store,
     tokens: Tokens,
     refresh_key: RefreshKey,
+    room_ids: RoomIdKey,
     tickets: TicketKey,
     passwords: Passwords,
     new_accounts: Charges,
@@ -186,8 +189,8 @@ impl Online {
         let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let signing = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
         let own = Arc::new(SigningKey::from_kept(&signing).ok_or(OnlineError::SigningKey)?);
-        let proposed: [u8; 32] = embed::random().map_err(no_randomness)?;
-        let refresh_key = RefreshKey::of(&store.keep_secret(REFRESH_KEY, &proposed).await?);
+        let refresh_key = RefreshKey::of(&kept_key(&store, REFRESH_KEY).await?);
+        let room_ids = RoomIdKey::of(&kept_key(&store, ROOM_ID_KEY).await?);
         let tickets = TicketKey::generate()?;
         access.accept_tickets(Tickets::of(&tickets));
         let operator = config.operator_key.as_deref().map(read_public).transpose()?;
@@ -202,6 +205,7 @@ impl Online {
             store,
             tokens: Tokens::new(own, operator.as_ref().map(|key| &key[..])),
             refresh_key,
+            room_ids,
             tickets,
             passwords,
             new_accounts,
@@ -398,6 +402,10 @@ impl Services {
         &self.0.refresh_key
     }
 
+    fn room_ids(&self) -> &RoomIdKey {
+        &self.0.room_ids
+    }
+
     fn access(&self) -> &Access {
         &self.0.access
     }
@@ -521,6 +529,12 @@ impl core::convert::From<StoreError> for Failure {
             StoreError::Damaged(what) => Failure::defect(&what),
         }
     }
+}
+
+/// The store's key of this name, drawn at the first start.
+async fn kept_key(store: &Store, name: &str) -> Result<Vec<u8>, OnlineError> {
+    let proposed: [u8; 32] = embed::random().map_err(no_randomness)?;
+    Ok(store.keep_secret(name, &proposed).await?)
 }
 
 fn no_randomness(error: getrandom::Error) -> KeyError {

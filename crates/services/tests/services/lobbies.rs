@@ -194,6 +194,29 @@ async fn threat_51_seekers_at_the_same_time_get_one_room() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_sent_again_with_its_id_opens_no_second_room() {
+    let hall = Hall::open().await;
+    let (ada, _) = hall.player("ada").await;
+    let (bob, _) = hall.player("bob").await;
+    let input = |id: &str| json!({ "config": { "auto_start": false }, "id": id });
+    let at_once = (0..4).map(|_| hall.good("POST", "/rooms", &ada, input("first")));
+    let mut rooms: Vec<String> = join_all(at_once).await.iter().map(id_of).collect();
+    rooms.dedup();
+    let [room] = &rooms[..] else { panic!("{rooms:?}") };
+    assert_ne!(&id_of(&hall.good("POST", "/rooms", &bob, input("first")).await), room, "it is another player's");
+    for number in 1..GATHERING_ROOMS_MAX {
+        let other = id_of(&hall.good("POST", "/rooms", &ada, input(&number.to_string())).await);
+        assert_ne!(&other, room);
+    }
+    assert_eq!(hall.bad("POST", "/rooms", &ada, input("one more")).await, "too_many_rooms");
+    assert_eq!(&id_of(&hall.good("POST", "/rooms", &ada, input("first")).await), room, "no quota refuses it");
+    for wrong in [String::new(), "x".repeat(65)] {
+        let (status, answer) = hall.call("POST", "/rooms", Some(&ada), input(&wrong)).await;
+        assert_eq!((status, &answer["error"]["path"]), (400, &json!("id")), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn threat_51_who_waits_in_too_many_rooms_is_refused_before_anything_is_searched() {
     let time = Time::default();
     let hall = hall(&time).await;

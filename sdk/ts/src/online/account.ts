@@ -12,6 +12,7 @@ import type { RoomEvent } from "./events.js";
 import { Follower, type Want } from "./follower.js";
 import { given } from "./given.js";
 import type { Config, EntryView, Json, JsonObject, KeptView, LiveMatch, Operations, Summary } from "./operations.js";
+import { randomId } from "./request-id.js";
 import { type TurnRoom, TurnRoomImpl } from "./room.js";
 import { type How, PlayerSigner } from "./sign-in.js";
 import { type KeyValue, SignInStore } from "./store.js";
@@ -164,7 +165,7 @@ class AccountImpl implements Account {
   }
 
   create<S>(config: TurnConfig = {}, options?: EnterOptions): Promise<TurnRoom<S>> {
-    return this.#enter({ op: "turn.create", input: wanted(config) }, options);
+    return this.#enter({ op: "turn.create", input: { ...wanted(config), id: randomId() } }, options);
   }
 
   join<S>(codeOrId: string, options?: EnterOptions): Promise<TurnRoom<S>> {

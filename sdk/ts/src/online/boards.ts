@@ -4,6 +4,7 @@ import { ParlorError } from "../error.js";
 import { camel, type Camel } from "./camel.js";
 import { given } from "./given.js";
 import type { JsonObject, Operations } from "./operations.js";
+import { randomId } from "./request-id.js";
 
 /** A score with what belongs to it. */
 export interface Score {
@@ -118,9 +119,4 @@ export class BoardImpl implements Board {
   async remove(): Promise<void> {
     await this.#call("board.remove", this.#where);
   }
-}
-
-function randomId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(12));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -366,7 +366,7 @@ export interface Operations {
   /** Reads what happened in a match that is kept: for players, if they were in it. `/v1/matches/{match}/log` over HTTP. */
   "match.log": { in: { from?: number; limit?: number; match: string }; out: { entries: EntryView[]; match: KeptView; next?: number | null } };
   /** Opens a turn room. `/v1/rooms` over HTTP. */
-  "turn.create": { in: { code?: string | null; config?: Config | null; max_players?: number | null; metadata?: JsonObject | null; mode?: string | null; name?: string | null; player_name?: string | null; visibility?: Visibility | null }; out: { room: RoomView | null } };
+  "turn.create": { in: { code?: string | null; config?: Config | null; id?: string | null; max_players?: number | null; metadata?: JsonObject | null; mode?: string | null; name?: string | null; player_name?: string | null; visibility?: Visibility | null }; out: { room: RoomView | null } };
   /** Deletes a room that has ended, or where nobody else sits: for whoever opened it, and for operators. `/v1/rooms/{room}/delete` over HTTP. */
   "turn.delete": { in: { room: string }; out: { done: true } };
   /** Ends the game: for the host where no rules decide, and for operators. `/v1/rooms/{room}/end` over HTTP. */

@@ -352,6 +352,24 @@ describe("a connection", () => {
     expect(await asked).toEqual({ season: 7, entriesTotal: 2, entries: [{ ...rest, atMs }] });
   });
 
+  it("creates one room though the answer is lost, and another one with the next call", async () => {
+    const account = await ready();
+    const creating = account.create();
+    const first = await says();
+    FakeSocket.last.fire("close", { code: 1006 });
+    await vi.advanceTimersByTimeAsync(10_000);
+    FakeSocket.last.fire("open");
+    FakeSocket.last.answer(await says(), { notices: [], newest: 4 });
+    const again = await says();
+    expect([first.op, again.op, again.input["id"]]).toEqual(["turn.create", "turn.create", first.input["id"]]);
+    FakeSocket.last.answer(again, { room: scenes.room });
+    await creating;
+    void account.create().catch(() => {});
+    const next = await says();
+    expect(next.input["id"]).toMatch(/^[0-9a-f]{24}$/);
+    expect(next.input["id"]).not.toBe(first.input["id"]);
+  });
+
   it("is given up where the server does not answer, and made again", async () => {
     const room = (await ready()).joinOrCreate();
     FakeSocket.last.answer(await says(), { room: scenes.room });

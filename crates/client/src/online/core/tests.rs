@@ -64,6 +64,30 @@ fn following() -> Core {
 }
 
 #[test]
+fn a_request_for_a_room_is_the_same_after_its_answer_was_lost() {
+    let mut core = core();
+    core.want = Want::Found { op: "turn.create", input: json!({ "id": "first" }) };
+    let mut asks = || {
+        core.handle_open();
+        loop {
+            let (op, asked) = says(&mut core);
+            let output = match op.as_str() {
+                "auth.device" => json!({ "account": { "id": "p1" }, "access_token": "t" }),
+                "inbox.read" => json!({ "notices": [], "newest": 4, "dropped": 0 }),
+                _ => {
+                    core.handle_lost("gone".into());
+                    return (op, asked["input"].clone());
+                }
+            };
+            answer(&mut core, &asked, output);
+        }
+    };
+    let first = asks();
+    assert_eq!(first, ("turn.create".to_owned(), json!({ "id": "first" })));
+    assert_eq!(asks(), first);
+}
+
+#[test]
 fn a_server_that_cannot_is_asked_again_later_and_one_that_will_not_is_not() {
     let mut core = following();
     core.propose(json!({ "type": "put" }), 1);

@@ -6,6 +6,7 @@ use crate::online::Services;
 use crate::online::accounts::{DONE, Done};
 use crate::online::charges::Charges;
 use crate::online::failure::{Failure, Kind};
+use crate::online::secrets::check_request_id;
 use crate::online::table::Caller;
 use crate::store::{AccountId, NewScore, SCORES_MAX, ScoreRefusal, StoreError};
 use futures_util::future::join_all;
@@ -188,12 +189,7 @@ async fn check(
 /// What a score says, as rules judge it.
 fn submission(input: &SubmitScore, at_ms: u64, path: &str) -> Result<Submission, Failure> {
     let at = |field: &str| format!("{path}{field}");
-    let id = input.id.as_deref().map(|id| {
-        let is_id = (1..=ID_BYTES_MAX).contains(&id.len());
-        is_id
-            .then(|| mark_of(id))
-            .ok_or_else(|| Failure::field(at("id"), format!("an id has 1 to {ID_BYTES_MAX} bytes")))
-    });
+    let id = input.id.as_deref().map(|id| check_request_id(&at("id"), id).map(|()| mark_of(id)));
     let extra = input.extra.as_ref().map(|extra| said(extra, &at("extra"))).transpose()?;
     Ok(Submission { score: input.score, sub: input.sub.unwrap_or(0), at_ms, id: id.transpose()?, extra })
 }

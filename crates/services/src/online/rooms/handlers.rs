@@ -10,6 +10,7 @@ use crate::online::table::Caller;
 use crate::store::{Page, Role, RoomId, RoomListing};
 use parlor_proto::RoomCode;
 use parlor_server::realm::Realm;
+use parlor_social::limits::ID_BYTES_MAX;
 use parlor_turn::limits::{NAME_CHARS_MAX, PLAYERS_MAX, REASON_CHARS_MAX, WORD_PATTERN};
 use parlor_turn::{
     Actor, Config, ConfiguredBy, Create, Criteria, Mode, Op, PlayerId, ProposalId, RoomView, Summary,
@@ -51,6 +52,10 @@ pub(crate) struct CreateRoom {
     /// The code that players join by, where the configuration lets its creator choose one; drawn if missing.
     #[schemars(length(min = 4, max = 32))]
     pub(super) code: Option<String>,
+    /// Names this request: if its answer is lost and it is sent again with the same id, the answer is the room
+    /// that the first one opened.
+    #[schemars(length(min = 1, max = ID_BYTES_MAX))]
+    pub(super) id: Option<String>,
 }
 
 /// Which part of a list.
@@ -256,6 +261,10 @@ pub(crate) async fn create(
     input: CreateRoom,
 ) -> Result<RoomAnswer, Failure> {
     let new = New::read(&services, &caller, input).await?;
+    // Before any quota: the room that an earlier request opened counts in them.
+    if let Some(answer) = new.opened_before(&services).await? {
+        return Ok(answer);
+    }
     // A player whose criteria are exactly this metadata finds the room by this hash.
     let metadata = new.create.metadata_with(&new.config)?;
     let criteria =
@@ -448,6 +457,8 @@ pub(super) struct New {
     pub(super) mode: Option<Arc<Mode>>,
     pub(super) config: Config,
     pub(super) create: Create,
+    /// The id of the room, if the request has one by which a repetition is known.
+    pub(super) id: Option<RoomId>,
 }
 
 impl New {
@@ -457,7 +468,7 @@ impl New {
         input: CreateRoom,
     ) -> Result<New, Failure> {
         let (realm, player) = player(services, caller)?;
-        let CreateRoom { mode, config, player_name, name, visibility, max_players, metadata, code } = input;
+        let CreateRoom { mode, config, player_name, name, visibility, max_players, metadata, code, id } = input;
         let found = services.games().find(realm.app(), mode.as_deref())?;
         let config = match &found {
             Some(mode) => mode.config(visibility, config.as_ref())?.clone(),
@@ -468,10 +479,21 @@ impl New {
         };
         let code = code.map(|code| code.parse::<RoomCode>());
         let code = code.transpose().map_err(|error| Failure::field("code", error.to_string()))?;
+        let id = id.map(|id| services.room_ids().of_request(&realm, &player, &id)).transpose()?;
         let player_name = name_of(services, &realm, caller, player_name).await?;
         let create = Create { player_name, name, visibility, max_players, metadata, code };
         create.check(&config)?;
-        Ok(New { realm, player, mode: found, config, create })
+        Ok(New { realm, player, mode: found, config, create, id })
+    }
+
+    /// The room that an earlier request with the same id opened.
+    pub(super) async fn opened_before(&self, services: &Services) -> Result<Option<RoomAnswer>, Failure> {
+        let Some(id) = &self.id else { return Ok(None) };
+        match look(services, &self.realm, id, &Actor::Player(self.player.clone())).await {
+            Ok(room) => Ok(Some(RoomAnswer { room: Some(room) })),
+            Err(failure) if failure.kind() == Kind::NotFound => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Opens the room. `wanted` is the hash by which seekers find it.
@@ -487,8 +509,7 @@ impl New {
             None => None,
         };
         let by = if self.mode.is_some() { ConfiguredBy::Operator } else { ConfiguredBy::Creator };
-        let opened =
-            open(services, &self.realm, &self.player, (&self.config, by), &self.create, wanted).await;
+        let opened = open(services, self, by, wanted).await;
         if let Some(guess) = guess {
             match &opened {
                 Err(failure) if failure.kind() == Kind::Conflict => guess.was_wrong(),

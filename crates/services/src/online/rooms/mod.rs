@@ -32,7 +32,7 @@ use crate::store::{
 use parlor_proto::RoomCode;
 use parlor_turn::limits;
 use parlor_turn::{
-    Actor, Config, ConfiguredBy, Context, Create, Effect, Op, Phase, PlayerId, Refusal, TurnRoom, UnixMillis,
+    Actor, ConfiguredBy, Context, Effect, Op, Phase, PlayerId, Refusal, TurnRoom, UnixMillis,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -174,20 +174,22 @@ fn check_document(op: &Op, bytes: usize) -> Result<(), Failure> {
 }
 
 /// Opens a room.
-pub(super) async fn open(
+async fn open(
     services: &Services,
-    realm: &Realm,
-    creator: &PlayerId,
-    (config, configured_by): (&Config, ConfiguredBy),
-    create: &Create,
+    new: &New,
+    configured_by: ConfiguredBy,
     wanted: [u8; 32],
 ) -> Result<Box<RawValue>, Failure> {
+    let New { realm, player: creator, config, create, .. } = new;
     // A code that the caller chose is the only one to try.
     let draws = if create.code.is_some() { 1 } else { DRAWS_MAX };
     for _ in 0..draws {
-        let id = super::secrets::id('r')?;
-        let new = parlor_turn::NewRoom {
-            id: parlor_turn::RoomId::new(&id).map_err(|error| Failure::defect(&error.to_string()))?,
+        let id = match &new.id {
+            Some(id) => id.clone(),
+            None => RoomId::new(&super::secrets::id('r')?)?,
+        };
+        let setup = parlor_turn::NewRoom {
+            id: parlor_turn::RoomId::new(id.as_str()).map_err(|error| Failure::defect(&error.to_string()))?,
             code: create.code.map_or_else(draw_code, Ok)?,
             configured_by,
             creator: creator.clone(),
@@ -195,14 +197,14 @@ pub(super) async fn open(
         };
         let now = UnixMillis(services.time().now_ms());
         let with = Context { now, seed: random()?, rules: services.rules() };
-        let (room, effects) = TurnRoom::create(new, config.clone(), &with)?;
+        let (room, effects) = TurnRoom::create(setup, config.clone(), &with)?;
         let actor = Actor::Player(creator.clone());
         let mut sent = sent(services, realm, &actor, &room, &effects)?;
         let owner = AccountId::new(creator.as_str())?;
         sent.life = Some(services.lives().of(&room, Some(owner), with.now.0));
         let notices = sent.notices.clone();
         let stored = NewRoom {
-            id: RoomId::new(&id)?,
+            id,
             code: Some(room.code().as_str().to_owned()),
             game: room.config().game().to_owned(),
             wanted: Some(wanted),
@@ -216,7 +218,12 @@ pub(super) async fn open(
                 let seen = seen(services, &room, &actor)?;
                 return seen.ok_or_else(|| Failure::defect("a creator does not see its room"));
             }
-            Err(StoreError::Taken { .. }) => {}
+            Err(StoreError::Taken { .. }) => {
+                // Two requests with the same id may be under way at once.
+                if let Some(RoomAnswer { room: Some(room) }) = new.opened_before(services).await? {
+                    return Ok(room);
+                }
+            }
             Err(error) => return Err(error.into()),
         }
     }
