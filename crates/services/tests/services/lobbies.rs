@@ -203,7 +203,11 @@ async fn a_request_that_is_sent_again_with_its_id_opens_no_second_room() {
     let mut rooms: Vec<String> = join_all(at_once).await.iter().map(id_of).collect();
     rooms.dedup();
     let [room] = &rooms[..] else { panic!("{rooms:?}") };
-    assert_ne!(&id_of(&hall.good("POST", "/rooms", &bob, input("first")).await), room, "it is another player's");
+    assert_ne!(
+        &id_of(&hall.good("POST", "/rooms", &bob, input("first")).await),
+        room,
+        "it is another player's"
+    );
     for number in 1..GATHERING_ROOMS_MAX {
         let other = id_of(&hall.good("POST", "/rooms", &ada, input(&number.to_string())).await);
         assert_ne!(&other, room);

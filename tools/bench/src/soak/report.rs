@@ -227,7 +227,10 @@ impl Summary {
             bail!("of the soak's criteria {} were missed: {}", missed.len(), missed.join("; "));
         }
         if self.ended_early {
-            bail!("the soak was interrupted after {:.0} s, so it shows nothing: run it to its end", self.seconds);
+            bail!(
+                "the soak was interrupted after {:.0} s, so it shows nothing: run it to its end",
+                self.seconds
+            );
         }
         Ok(())
     }

@@ -468,7 +468,8 @@ impl New {
         input: CreateRoom,
     ) -> Result<New, Failure> {
         let (realm, player) = player(services, caller)?;
-        let CreateRoom { mode, config, player_name, name, visibility, max_players, metadata, code, id } = input;
+        let CreateRoom { mode, config, player_name, name, visibility, max_players, metadata, code, id } =
+            input;
         let found = services.games().find(realm.app(), mode.as_deref())?;
         let config = match &found {
             Some(mode) => mode.config(visibility, config.as_ref())?.clone(),

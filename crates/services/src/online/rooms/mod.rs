@@ -31,9 +31,7 @@ use crate::store::{
 };
 use parlor_proto::RoomCode;
 use parlor_turn::limits;
-use parlor_turn::{
-    Actor, ConfiguredBy, Context, Effect, Op, Phase, PlayerId, Refusal, TurnRoom, UnixMillis,
-};
+use parlor_turn::{Actor, ConfiguredBy, Context, Effect, Op, Phase, PlayerId, Refusal, TurnRoom, UnixMillis};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;

@@ -72,7 +72,17 @@ pub(crate) async fn join_or_create(
     let _searching = services.seekers().begin(caller.origin, &realm, &account)?;
     let asked_for = read_criteria(input.criteria.as_ref())?;
     let JoinOrCreate { mode, config, player_name, name, visibility, max_players, metadata, .. } = input;
-    let asked = CreateRoom { mode, config, player_name, name, visibility, max_players, metadata, code: None, id: None };
+    let asked = CreateRoom {
+        mode,
+        config,
+        player_name,
+        name,
+        visibility,
+        max_players,
+        metadata,
+        code: None,
+        id: None,
+    };
     let mut new = New::read(&services, &caller, asked).await?;
     let criteria = match &new.mode {
         Some(mode) => mode.criteria(input.criteria.as_ref())?,
