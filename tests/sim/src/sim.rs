@@ -75,6 +75,16 @@ pub struct Sim {
     between: Between,
 }
 
+/// A failure of a single seed shows how it came about.
+impl Drop for Sim {
+    #[allow(clippy::print_stderr)] // it speaks to whoever runs the test
+    fn drop(&mut self) {
+        if std::thread::panicking() && std::env::var_os("PARLOR_SEED").is_some() {
+            eprintln!("{}", self.transcript);
+        }
+    }
+}
+
 /// Construction, and the passage of time.
 impl Sim {
     /// A world without clients. Its hub records its rooms and keeps no seats: a lost connection loses the

@@ -42,10 +42,17 @@ impl DeferredAcks {
         self.bytes <= DEFERRED_BYTES_MAX
     }
 
-    /// Notes that every message below number `received` is queued as an event.
-    pub(crate) fn has_read(&mut self, received: u64) {
-        let waiting = self.bytes - self.recorded_bytes;
-        self.read = (waiting > 0).then_some((received, waiting));
+    /// Notes that every message below number `received` is queued as an event, or held: `held` has the number
+    /// and the bytes of each of those.
+    pub(crate) fn has_read(&mut self, received: u64, held: impl Iterator<Item = (u64, usize)>) {
+        let mut waiting = self.bytes - self.recorded_bytes;
+        let mut below = received;
+        for (number, bytes) in held {
+            below = below.min(number);
+            // What came before this process was the host is not counted.
+            waiting = waiting.saturating_sub(bytes + MESSAGE_BYTES);
+        }
+        self.read = (waiting > 0).then_some((below, waiting));
     }
 
     /// The exclusive upper bound of the messages that the game has read; `None` if no acknowledgement is
@@ -77,5 +84,27 @@ impl DeferredAcks {
             below = Some(number);
         }
         below.map(|below| (self.bytes <= DEFERRED_BYTES_MAX).then_some(below))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_is_held_is_neither_read_nor_forgotten() {
+        let mut acks = DeferredAcks::default();
+        for _ in 0..3 {
+            assert!(acks.came(10));
+        }
+        acks.has_read(8, [(6, 10), (7, 10)].into_iter());
+        assert_eq!(acks.read(), Some(6), "of 5, 6 and 7 the game has one");
+        acks.recorded(6, Tick(1));
+        acks.has_read(8, [(6, 10), (7, 10)].into_iter());
+        assert_eq!((acks.read(), acks.release(Tick(1))), (None, Some(Some(6))));
+        acks.has_read(8, core::iter::empty());
+        assert_eq!(acks.read(), Some(8));
+        acks.recorded(8, Tick(2));
+        assert_eq!(acks.release(Tick(2)), Some(Some(8)));
     }
 }

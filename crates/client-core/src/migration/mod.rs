@@ -20,8 +20,9 @@ use crate::state::Host;
 use bytes::Bytes;
 use parlor_proto::session;
 use parlor_proto::wire::control::Handover;
+use parlor_proto::wire::envelope::{Downward, Sender};
 use parlor_proto::wire::replica::Checkpoint;
-use parlor_proto::{CloseReason, Epoch, Instant, MemberId, PathId, Tick, TickRate};
+use parlor_proto::{ChannelId, CloseReason, Epoch, Instant, MemberId, PathId, Tick, TickRate};
 use parlor_sync::schema::Schema;
 use parlor_sync::world::{IdsUsed, Replica};
 use std::sync::Arc;
@@ -31,6 +32,14 @@ use std::time::Duration;
 const HELD_BYTES_MAX: usize = 1024 * 1024;
 /// Overhead counted for each held message.
 const HELD_MESSAGE_BYTES: usize = 64;
+
+/// The member that sent a message of the game.
+fn sender_of(message: &session::Message) -> Option<MemberId> {
+    match Downward::decode(message.payload.clone()).ok()?.from {
+        Sender::Member(member) => Some(member),
+        _ => None,
+    }
+}
 
 /// State of a host migration.
 #[derive(Debug, Default)]
@@ -146,14 +155,15 @@ impl Migration {
         was_under_way
     }
 
-    /// Whether messages are held.
-    pub(crate) fn is_holding(&self) -> bool {
-        !self.held.is_empty()
-    }
-
-    /// Whether a held message came over a path.
-    pub(crate) fn holds_of_path(&self) -> bool {
-        self.held.iter().any(|(held, _)| matches!(held, Held::Path(..)))
+    /// Whether a message that comes over a path, or in place of one, waits behind a held one. An heir holds
+    /// everything back.
+    pub(crate) fn holds_before(&self, from: MemberId, channel: ChannelId) -> bool {
+        let is_before = |held: &Held| match held {
+            Held::Hub(message) => message.channel == channel && sender_of(message) == Some(from),
+            Held::Path(sender, _, message) => message.channel == channel && *sender == from,
+        };
+        let mut held = self.held.iter().map(|(held, _)| held);
+        if self.is_heir() { held.next().is_some() } else { held.any(is_before) }
     }
 
     /// Holds a message of `bytes`. Returns false if there is no room.
@@ -252,9 +262,13 @@ impl Migration {
         self.deferred_acks.came(bytes)
     }
 
-    /// Notes that every message below number `received` is queued as an event.
+    /// Notes that every message of the hub's below number `received` is queued as an event or held.
     pub(crate) fn has_read(&mut self, received: u64) {
-        self.deferred_acks.has_read(received);
+        let held = self.held.iter().filter_map(|(held, _)| match held {
+            Held::Hub(message) => message.number.map(|number| (number, message.payload.len())),
+            Held::Path(..) => None,
+        });
+        self.deferred_acks.has_read(received, held);
     }
 
     /// The exclusive upper bound of the messages that the game has read; `None` if no acknowledgement is

@@ -416,10 +416,7 @@ impl RoomCore {
         let is_early = self.is_early(&message);
         let is_reliable =
             self.options.channels.get(message.channel).is_some_and(|row| row.lane.is_reliable());
-        let joined = self.joined.as_mut().filter(|joined| {
-            let is_behind = || is_reliable && is_of_game(&message) && joined.migration.holds_of_path();
-            is_early || joined.awaits_host(&message) || is_behind()
-        });
+        let joined = self.joined.as_mut().filter(|joined| is_early || joined.awaits_host(&message));
         let Some(joined) = joined else { return Ok(Some(message)) };
         if joined.migration.keep(message.payload.len(), || Held::Hub(message), at) {
             return Ok(None);
@@ -431,8 +428,9 @@ impl RoomCore {
         Ok(None)
     }
 
-    /// Holds a reliable message that came over a path, or in place of one. It waits behind any held message,
-    /// since its sender may have sent that one earlier. Later messages wait behind it.
+    /// Holds a reliable message that came over a path, or in place of one, behind held messages that its sender
+    /// sent before it on the same channel. What the sender sends later by the hub has a higher number there than
+    /// those, so it waits, too.
     fn hold_of_path(
         &mut self,
         from: MemberId,
@@ -440,7 +438,8 @@ impl RoomCore {
         message: session::Message,
         at: Instant,
     ) -> Result<Option<session::Message>, CloseReason> {
-        let joined = self.joined.as_mut().filter(|joined| joined.migration.is_holding());
+        let joined =
+            self.joined.as_mut().filter(|joined| joined.migration.holds_before(from, message.channel));
         let Some(joined) = joined else { return Ok(Some(message)) };
         let is_kept = joined.migration.keep(message.payload.len(), || Held::Path(from, id, message), at);
         if is_kept { Ok(None) } else { Err(CloseReason::NotPolled) }
@@ -493,7 +492,7 @@ impl RoomCore {
         message.number.is_some_and(|number| number >= received) && is_of_game(message) && self.may_pass_on()
     }
 
-    /// Notes that all received messages are queued as events.
+    /// Notes that all received messages are queued as events or held.
     fn has_read(&mut self) {
         let Some((session, joined)) = self.connection.session_mut().zip(self.joined.as_mut()) else { return };
         joined.migration.has_read(session.received_reliable());
