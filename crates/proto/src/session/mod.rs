@@ -360,7 +360,7 @@ impl Session {
         self.peer_is_open = self.role == Role::Client;
         if self.state == State::Open {
             self.time_due = true;
-            self.time_at = (self.role == Role::Client).then(|| now + TIME_INTERVAL_AT_FIRST);
+            self.time_at = (self.role == Role::Client).then(|| now + self.first_time_interval());
         }
     }
 
@@ -457,7 +457,7 @@ impl Session {
         // An idle session that has paused heard nothing for as long, and sends one Time frame first.
         let is_silent = asked.is_some() || !is_idle && self.heard + self.keep_alive * 2 <= now;
         let interval = if self.timesync.samples() < TIME_SAMPLES_AT_FIRST {
-            TIME_INTERVAL_AT_FIRST
+            self.first_time_interval()
         } else if is_silent {
             self.asked = asked.map(|asked| Asked { last: now, ..asked });
             // A link that loses a third of its packets must not seem dead after a few more losses. On a long
@@ -484,6 +484,11 @@ impl Session {
             release(&mut self.events);
         }
         is_idle
+    }
+
+    /// The interval of Time frames until the offset is known. They are the keep-alives, too.
+    fn first_time_interval(&self) -> Duration {
+        TIME_INTERVAL_AT_FIRST.min(self.keep_alive)
     }
 
     /// Maximum time until an answer, without loss.

@@ -2,7 +2,7 @@
 
 use super::acks::{Arrival, Fate};
 use super::inbox::Assembly;
-use super::{Event, Message, Rejection, Role, Session, State, TIME_INTERVAL_AT_FIRST};
+use super::{Event, Message, Rejection, Role, Session, State};
 use crate::channel::Lane;
 use crate::error::{CloseReason, PeerMisbehaved};
 use crate::ids::{ChannelId, Epoch};
@@ -251,7 +251,7 @@ impl Session {
         }
         self.adopt(&welcome);
         self.time_due = true;
-        self.time_at = Some(now + TIME_INTERVAL_AT_FIRST);
+        self.time_at = Some(now + self.first_time_interval());
         self.events.push_back(Event::Welcome(welcome));
         Ok(Taken::Yes)
     }

@@ -5,7 +5,7 @@
 //! [`Session::go_on`] puts that in its place.
 
 use super::receive::{Taken, out_of_place};
-use super::{Event, Outgoing, Rejection, Role, Session, State, TIME_INTERVAL_AT_FIRST};
+use super::{Event, Outgoing, Rejection, Role, Session, State};
 use crate::error::{CloseReason, PeerMisbehaved};
 use crate::limits;
 use crate::link::LinkKind;
@@ -99,7 +99,7 @@ impl Session {
         match frame {
             Frame::Resumed(Resumed { token }) => {
                 self.state = State::Open;
-                (self.time_due, self.time_at) = (true, Some(now + TIME_INTERVAL_AT_FIRST));
+                (self.time_due, self.time_at) = (true, Some(now + self.first_time_interval()));
                 self.events.push_back(Event::Resumed(token));
             }
             Frame::Refused(refusal) => {
