@@ -156,6 +156,14 @@ impl Connection {
         self.opened.is_none()
     }
 
+    /// Notes whether this process has or gets the part of the authority, which passes to another member after a
+    /// short silence.
+    pub(crate) fn set_watched(&mut self, is_watched: bool, now: Instant) {
+        if let Some(session) = &mut self.session {
+            session.set_watched(is_watched, now);
+        }
+    }
+
     /// Tells the hub the terms of the room that this process has opened, and keeps to them.
     pub(crate) fn want_terms(&mut self, terms: RoomTerms, limits: Limits) {
         if terms == RoomTerms::default() {

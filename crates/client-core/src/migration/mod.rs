@@ -293,3 +293,33 @@ impl Migration {
         self.deferred_acks = DeferredAcks::default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parlor_proto::channel;
+    use parlor_proto::wire::envelope::Downward;
+
+    #[test]
+    fn what_comes_over_a_path_waits_behind_what_its_sender_said_before_on_that_channel() {
+        let [one, other] = [MemberId(1), MemberId(2)];
+        let sent =
+            Downward { from: Sender::Member(one), order: None, authority_of: None, payload: Bytes::new() };
+        let message = session::Message {
+            channel: channel::MESSAGE_ORDERED,
+            key: 0,
+            number: Some(7),
+            tick: None,
+            epoch: Epoch(0),
+            payload: sent.encode(),
+        };
+        let mut migration = Migration::new(false);
+        assert!(!migration.holds_before(one, channel::MESSAGE_ORDERED));
+        assert!(migration.keep(1, || Held::Hub(message.clone()), Instant::ZERO));
+        assert!(migration.holds_before(one, channel::MESSAGE_ORDERED));
+        assert!(!migration.holds_before(other, channel::MESSAGE_ORDERED), "another sender is not held up");
+        assert!(!migration.holds_before(one, channel::MESSAGE_UNORDERED), "nor is another channel");
+        assert!(migration.keep(1, || Held::Path(other, PathId(1), message), Instant::ZERO));
+        assert!(migration.holds_before(other, channel::MESSAGE_ORDERED));
+    }
+}

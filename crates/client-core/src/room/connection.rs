@@ -19,7 +19,7 @@ use core::net::SocketAddr;
 use parlor_proto::session::{self, DeliveryId, Rejection, Session};
 use parlor_proto::wire::control::ToHub;
 use parlor_proto::wire::handshake::{Hello, Refusal, Resume, Welcome};
-use parlor_proto::{CloseReason, Instant, LinkKind, Packet, PathId, PeerMisbehaved, RoomCode};
+use parlor_proto::{CloseReason, Epoch, Instant, LinkKind, Packet, PathId, PeerMisbehaved, RoomCode};
 use parlor_sync::recording::Ended;
 use std::time::Duration;
 
@@ -274,6 +274,8 @@ impl RoomCore {
                         let is_opened = self.connection.is_new();
                         let (is_hub_host, reconnects) = (self.options.is_of_host(), self.options.reconnect);
                         self.connection.welcomed(welcome, is_hub_host, reconnects, now);
+                        let is_passed_on = self.options.host_timeout.is_some() || welcome.epoch > Epoch(0);
+                        self.connection.set_watched(welcome.is_of_authority() && is_passed_on, now);
                         if is_opened {
                             self.connection.want_terms(self.options.terms(), welcome.limits);
                             let most = self.options.spectators_to_say();

@@ -343,6 +343,7 @@ impl RoomCore {
         session.set_epoch(epoch);
         joined.players.set_host(member);
         let is_me = member == me;
+        session.set_watched(is_me, at);
         joined.migration.named(previous, member, is_me.then_some(handover), at);
         self.inbox.tell_bounded(Event::HostMigration { previous, new: member, is_me }, 0)?;
         if previous == Some(me) && !is_me {

@@ -137,6 +137,8 @@ pub struct Session {
     asked: Option<Asked>,
     /// The next packet must have a Time frame.
     time_due: bool,
+    /// Time frames go at the keep-alive interval even without a message.
+    is_watched: bool,
     /// Messages in both directions at the last Time frame.
     messages_before: u64,
     events: VecDeque<Event>,
@@ -200,6 +202,7 @@ impl Session {
             time_at: None,
             asked: None,
             time_due: false,
+            is_watched: false,
             messages_before: 0,
             events: VecDeque::new(),
             stats: Stats::default(),
@@ -234,6 +237,16 @@ impl Session {
         let bounded = |ms: u32, min: u64, max: u64| Duration::from_millis(u64::from(ms).clamp(min, max));
         self.keep_alive = bounded(keep_alive_ms, 20, 10_000);
         self.silence = bounded(silence_ms, 1_000, 60_000).max(self.keep_alive * 3);
+    }
+
+    /// Says whether the other end acts on a silence far shorter than the one that ends the session. A client's
+    /// session then sends a Time frame in every keep-alive interval; otherwise one in three while no message
+    /// goes either way.
+    pub fn set_watched(&mut self, is_watched: bool, now: Instant) {
+        self.is_watched = is_watched;
+        if is_watched {
+            self.time_at = self.time_at.map(|at| at.min(now + self.keep_alive));
+        }
     }
 
     fn reject(&mut self, away: Rejection, now: Instant) {
@@ -445,7 +458,8 @@ impl Session {
     /// Sends a Time frame. An idle session whose last one was answered pauses instead.
     fn ask_or_rest(&mut self, now: Instant) {
         let asked = self.asked.take();
-        if let Some(Asked { last, .. }) = asked.filter(|asked| asked.last <= self.heard) {
+        let is_answered = |asked: &Asked| asked.last <= self.heard && !self.is_watched;
+        if let Some(Asked { last, .. }) = asked.filter(is_answered) {
             // It leaves more than half of the silence timeout for repeated Time frames on a link with heavy
             // loss.
             let rest = (self.keep_alive * 3).min(self.silence * 3 / 8).max(self.keep_alive);
@@ -453,7 +467,7 @@ impl Session {
             return;
         }
         self.time_due = true;
-        let is_idle = self.check_idle();
+        let is_idle = self.check_idle() && !self.is_watched;
         // An idle session that has paused heard nothing for as long, and sends one Time frame first.
         let is_silent = asked.is_some() || !is_idle && self.heard + self.keep_alive * 2 <= now;
         let interval = if self.timesync.samples() < TIME_SAMPLES_AT_FIRST {

@@ -18,6 +18,25 @@ fn an_idle_session_stays_open_with_few_packets() {
     }
 }
 
+/// Its silence is judged sooner than it ends the session, so it must be heard in spite of lost packets.
+#[test]
+fn a_watched_session_says_something_in_every_keep_alive_interval() {
+    let mut world = World::new(3, LinkKind::Quic, PERFECT);
+    (world.terms.keep_alive_ms, world.terms.silence_ms) = (50, 8_000);
+    let longest = |left: &[u64]| left.windows(2).map(|pair| pair[1] - pair[0]).max();
+    world.run_ms(5_000);
+    assert!(longest(&world.ends[CLIENT].left_at) <= Some(151_000), "from the first packet on");
+    let begin = world.ends[CLIENT].left_at.iter().take(6).copied().collect::<Vec<_>>();
+    assert!(longest(&begin) <= Some(51_000), "the first Time frames are keep-alives, too: {begin:?}");
+    let before = world.ends[CLIENT].left_at.len();
+    let now = world.clock(CLIENT);
+    world.ends[CLIENT].session.set_watched(true, now);
+    world.run_ms(10_000);
+    let left = &world.ends[CLIENT].left_at[before..];
+    assert!(longest(left) <= Some(51_000), "nothing for {:?} µs", longest(left));
+    assert!((195..=205).contains(&left.len()), "{} packets in ten seconds", left.len());
+}
+
 /// With a short silence timeout and a long link, the answer takes longer than the keep-alive interval.
 #[test]
 fn an_idle_session_on_a_long_link_does_not_ask_for_what_cannot_be_there_yet() {

@@ -7,6 +7,7 @@
 use parlor_client_core::{Event, Options, PathMode, ReasonCode, RoomCore, TransportPath};
 use parlor_hub::Config;
 use parlor_impair::Rng;
+use parlor_proto::limits::HAND_OVER_INTERVAL;
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{Instant, Lane, MemberId};
 use parlor_sim::{APP, Link, PeerId, Sim, for_seeds};
@@ -319,7 +320,11 @@ fn a_host_that_hands_over_does_what_it_was_told_once() {
             let others: Vec<MemberId> = others.filter_map(|peer| room.sim.room(peer).local_id()).collect();
             let to = rng.pick(&others);
             room.sim.act(host, |core, now| core.hand_over(Some(to), now)).expect("it may");
-            room.sim.run_for(1_200 + rng.below(900));
+            // The word waits until the hub has the host's last step.
+            room.sim.run_until(3_000, "another one is named", |sim| sim.room(host).info().epoch.0 == turn);
+            // The hub refuses the next one before that.
+            room.sim.pass(HAND_OVER_INTERVAL);
+            room.sim.run_for(rng.below(900));
             assert_eq!(room.sim.room(host).info().epoch.0, turn, "seed {seed}");
             if has_paths {
                 room.expect_paths();

@@ -126,6 +126,11 @@ impl Welcome {
         self.capabilities & capability::SPECTATES != 0
     }
 
+    /// Whether the member is the authority.
+    pub fn is_of_authority(&self) -> bool {
+        self.authority == Authority::Member(self.member)
+    }
+
     pub(in crate::wire) fn write(&self, out: &mut Vec<u8>) {
         out.put_u16(self.version);
         out.put_u128(self.session.0);
