@@ -113,6 +113,9 @@ mod documents {
     #[cfg(feature = "online")]
     #[doc = include_str!("../../../docs/boards.md")]
     struct Boards;
+    #[cfg(feature = "online")]
+    #[doc = include_str!("../../../docs/saves.md")]
+    struct Saves;
     #[doc = include_str!("../../../docs/world.md")]
     struct World;
     #[doc = include_str!("../../../docs/feel.md")]

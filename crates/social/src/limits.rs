@@ -1,4 +1,4 @@
-//! Limits of boards, all in one place.
+//! Limits of boards and saves, all in one place.
 
 use core::time::Duration;
 
@@ -24,3 +24,19 @@ pub const ID_BYTES_MAX: usize = 64;
 pub const IDS: usize = 4;
 /// Maximum number of entries that [`Ranks`](crate::Ranks) holds.
 pub const ENTRIES_MAX: usize = 1 << 25;
+/// Maximum bytes of a slot's name.
+pub const SLOT_BYTES_MAX: usize = 64;
+/// Maximum number of a player's slots with a save.
+pub const SLOTS_MAX: usize = 16;
+/// Maximum bytes of a save.
+pub const SAVE_BYTES_MAX: usize = 40 << 10;
+/// Maximum bytes of a save's title, and of the name of the device that wrote it.
+pub const SAVE_TITLE_BYTES_MAX: usize = 256;
+/// Maximum bytes of a save's description.
+pub const SAVE_DESCRIPTION_BYTES_MAX: usize = 1024;
+/// Maximum number of versions before the present one of a slot.
+pub const BEFORE_EACH: usize = 4;
+/// Maximum number of versions before of all slots of a player, removed ones included.
+pub const BEFORE_MAX: usize = 64;
+/// Maximum bytes of those.
+pub const BEFORE_BYTES_MAX: u64 = 1 << 20;

@@ -118,9 +118,13 @@ export class ParlorError extends Error {
   /** When the server asks to try again, in ms. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(code: ErrorCode, message: string, hint?: string, options?: { cause?: unknown; retryAfterMs?: number | undefined }) {
+  /** What the server stores instead, where the player must choose: `currentSave` reads it. */
+  readonly current: unknown;
+
+  constructor(code: ErrorCode, message: string, hint?: string, options?: { cause?: unknown; retryAfterMs?: number | undefined; current?: unknown }) {
     super(message, options);
     this.retryAfterMs = options?.retryAfterMs;
+    this.current = options?.current;
     this.code = code;
     this.hint = hint ?? HINTS[code] ?? "";
   }

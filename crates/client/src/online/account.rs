@@ -50,8 +50,9 @@ pub(super) struct Shared {
     session: Session,
     /// Its lock is held while signing in, because a refresh token is valid once.
     signed: Mutex<Signed>,
-    /// Held while a score is under way: an entry remembers its last four submissions only.
-    pub(super) submitting: Mutex<()>,
+    /// Held while a request is under way that may be sent again: an entry of a board remembers its last four
+    /// submissions only, and a repeated save must not replace a later one.
+    pub(super) repeating: Mutex<()>,
 }
 
 struct Signed {
@@ -122,8 +123,8 @@ impl Account {
     pub(super) fn new(who: Who, server: ServerAddress, trust: Option<Trust>, tokens: TokenStore) -> Self {
         let session = tokens.session().clone();
         let signed = Mutex::new(Signed { tokens, access: None, is_deleted: false });
-        let submitting = Mutex::default();
-        Account { shared: Arc::new(Shared { who, server, trust, session, signed, submitting }) }
+        let repeating = Mutex::default();
+        Account { shared: Arc::new(Shared { who, server, trust, session, signed, repeating }) }
     }
 
     /// The session to save, so that the player keeps the account after a restart.

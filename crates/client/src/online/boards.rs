@@ -1,16 +1,10 @@
 //! Boards: scores, ranks and pages for an account.
 
-use super::account::{Account, AccountError, Pending, Question};
+use super::account::{Account, Pending, Question};
 use super::lists::escaped;
-use super::request_id::random_id;
+use super::repeat::random_id;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
-
-/// Attempts at a submission whose answer is lost.
-const ATTEMPTS: u32 = 3;
-/// Time between two attempts.
-const REST: Duration = Duration::from_secs(1);
 
 /// A board of the account's game, from [`Account::board`].
 ///
@@ -195,15 +189,7 @@ impl Board {
             input["extra"] = Value::Object(extra);
         }
         let question = Question::Post(self.path("/scores"), input);
-        self.account.work(|shared| async move {
-            let _turn = shared.submitting.lock().await;
-            for _ in 1..ATTEMPTS {
-                let answer = shared.ask_own(question.clone()).await;
-                let Some(rest) = rest_after(&answer) else { return answer };
-                tokio::time::sleep(rest).await;
-            }
-            shared.ask_own(question).await
-        })
+        self.account.work(|shared| async move { shared.ask_until_answered(question).await })
     }
 
     /// Reads up to 100 entries from a position on; the best entry has position 1.
@@ -248,17 +234,5 @@ impl Board {
 
     fn path(&self, below: &str) -> String {
         format!("/boards/{}{below}", escaped(&self.name))
-    }
-}
-
-/// The time until a submission is sent again; `None` if its answer is final.
-fn rest_after(answer: &Result<Submitted, AccountError>) -> Option<Duration> {
-    match answer {
-        Err(AccountError::Net(_)) => Some(REST),
-        // It may have been stored all the same.
-        Err(AccountError::Refused(error)) if error.code == "unavailable" => {
-            Some(error.retry_after().unwrap_or(REST))
-        }
-        _ => None,
     }
 }

@@ -21,11 +21,20 @@ pub struct OnlineError {
     /// When to retry, in milliseconds.
     #[serde(default)]
     pub retry_after_ms: Option<u64>,
+    /// What is stored instead, where the player must choose: see [`current_save`](Self::current_save).
+    #[serde(default)]
+    pub current: Option<serde_json::Value>,
 }
 
 impl OnlineError {
     pub(super) fn new(code: &str, sentence: impl Into<String>) -> Self {
-        OnlineError { code: code.to_owned(), sentence: sentence.into(), path: None, retry_after_ms: None }
+        OnlineError {
+            code: code.to_owned(),
+            sentence: sentence.into(),
+            path: None,
+            retry_after_ms: None,
+            current: None,
+        }
     }
 
     /// When to retry.

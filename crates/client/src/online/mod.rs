@@ -37,6 +37,7 @@
 //! - [`TurnRoom`], [`Event`]: a turn room and its events
 //! - [`Account`]: the same player in realtime rooms, and its lists
 //! - [`Board`]: scores and ranks
+//! - [`Saves`]: what a player saves in slots
 //! - [`Session`]: what a game saves so that its player keeps the account after a restart
 //! - [`RoomView`]: all readable data of a room
 //!
@@ -49,8 +50,9 @@ mod error;
 mod event;
 mod lists;
 mod own_data;
-mod request_id;
+mod repeat;
 mod room;
+mod saves;
 mod session;
 mod sign_in;
 mod token_store;
@@ -64,6 +66,7 @@ pub use event::Event;
 pub use lists::{Happened, KeptMatch, LiveMatch, LogEntry, MatchFilter, MatchLog, Part, RoomSummary};
 pub use own_data::{AccountInfo, ExportPart};
 pub use room::TurnRoom;
+pub use saves::{Save, SaveInfo, Saved, Saves, WholeSave};
 pub use session::{Session, SessionError};
 pub use sign_in::{SignIn, sign_in};
 pub use view::{Phase, RoomPlayer, RoomResult, RoomView};

@@ -3,7 +3,7 @@
 use super::account::Account;
 use super::core::{Core, Want};
 use super::error::RoomFailure;
-use super::request_id::random_id;
+use super::repeat::random_id;
 use super::room::{Place, TurnRoom};
 use super::session::Session;
 use super::token_store::TokenStore;

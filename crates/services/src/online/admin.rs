@@ -183,6 +183,8 @@ pub(super) struct Status {
     open_rooms: u64,
     /// Bytes of this environment's logs of matches.
     log_bytes: u64,
+    /// Bytes of this environment's saves.
+    save_bytes: u64,
     /// Webhooks of this environment that wait.
     webhooks_waiting: u64,
     /// Webhooks of this environment that went untold because too many waited.
@@ -204,6 +206,7 @@ pub(super) async fn status(services: Services, caller: Caller, _: Nothing) -> Re
         room_bytes: holding.room_bytes,
         open_rooms: holding.open_rooms,
         log_bytes: holding.log_bytes,
+        save_bytes: holding.save_bytes,
         store_commits: counters.groups,
         store_writes: counters.writes,
         store_failed: counters.failed,

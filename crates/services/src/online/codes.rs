@@ -32,6 +32,7 @@ const OWN: &[(&str, Kind)] = &[
     ("no_such_operation", Kind::NotFound),
     ("no_such_path", Kind::NotFound),
     ("no_such_room", Kind::NotFound),
+    ("no_such_save", Kind::NotFound),
     ("no_such_season", Kind::NotFound),
     ("not_found", Kind::NotFound),
     ("not_open", Kind::Conflict),

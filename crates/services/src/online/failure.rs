@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 /// Why an operation failed.
 ///
-/// As JSON it is `{"code", "sentence", "path"?, "retry_after_ms"?}`. `code` is for programs and stays the
+/// As JSON it is `{"code", "sentence", "path"?, "retry_after_ms"?, "current"?}`. `code` is for programs and stays the
 /// same between versions. `sentence` is for people and says what to do. `path` names the wrong field of the
-/// input.
+/// input. `current` is what is stored instead, where a caller must choose between that and its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     kind: Kind,
@@ -16,6 +16,7 @@ pub(crate) struct Failure {
     sentence: String,
     path: Option<String>,
     retry_after: Option<Duration>,
+    current: Option<Box<Value>>,
 }
 
 /// The kind of a failure. Each has an HTTP status.
@@ -66,7 +67,7 @@ impl Kind {
 
 impl Failure {
     pub(crate) fn new(kind: Kind, code: &'static str, sentence: impl Into<String>) -> Self {
-        Failure { kind, code, sentence: sentence.into(), path: None, retry_after: None }
+        Failure { kind, code, sentence: sentence.into(), path: None, retry_after: None, current: None }
     }
 
     /// A field of the input is wrong.
@@ -97,6 +98,12 @@ impl Failure {
         self
     }
 
+    /// Adds what is stored instead.
+    pub(crate) fn beside(mut self, current: Value) -> Self {
+        self.current = Some(Box::new(current));
+        self
+    }
+
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
@@ -121,6 +128,9 @@ impl Failure {
         }
         if let Some(after) = self.retry_after {
             error["retry_after_ms"] = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).into();
+        }
+        if let Some(current) = &self.current {
+            error["current"] = (**current).clone();
         }
         error
     }

@@ -38,6 +38,7 @@ mod presence;
 mod rest;
 mod role;
 mod rooms;
+mod saves;
 mod secrets;
 mod socket;
 mod table;
@@ -75,6 +76,7 @@ use presence::Presence;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rooms::{RoomLocks, Seekers};
+use saves::Saves;
 use secrets::{RefreshKey, RoomIdKey};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -146,6 +148,7 @@ struct Inner {
     unread: Unread,
     bans: Bans,
     boards: Boards,
+    saves: Saves,
     goodbye: Goodbye,
     sign_in_time: Duration,
     live: Live,
@@ -215,6 +218,7 @@ impl Online {
             unread: Unread::new(config.memory.unread_each, config.memory.unread_all),
             bans: Bans::default(),
             boards,
+            saves: Saves::new(clock, || random.next_u64()),
             goodbye: Goodbye::default(),
             sign_in_time: config.sign_in_time,
             live: Live::new(shards, clock),
@@ -445,6 +449,10 @@ impl Services {
 
     fn boards(&self) -> &Boards {
         &self.0.boards
+    }
+
+    fn saves(&self) -> &Saves {
+        &self.0.saves
     }
 
     fn time(&self) -> &Time {

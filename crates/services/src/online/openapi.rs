@@ -223,6 +223,7 @@ fn error() -> Value {
             "sentence": { "type": "string", "minLength": 1, "description": "for people; says what to do" },
             "path": { "type": "string", "description": "the field of the input that is wrong" },
             "retry_after_ms": { "type": "integer", "minimum": 0, "description": "when to ask again" },
+            "current": { "type": ["object", "null"], "description": "what is stored instead, where one must choose" },
         },
     })
 }

@@ -1,6 +1,7 @@
 //! The table of all operations.
 
 mod boards;
+mod saves;
 
 use super::role::Allowed;
 use super::table::Operation;
@@ -60,6 +61,7 @@ pub(super) fn all() -> Vec<Operation> {
         of_operators(),
         of_live_rooms(),
         boards::all(),
+        saves::all(),
     ];
     groups.into_iter().flatten().collect()
 }

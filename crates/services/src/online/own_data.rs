@@ -7,7 +7,7 @@ use super::failure::{Failure, Kind};
 use super::matches::KeptView;
 use super::table::Caller;
 use super::tokens::ACCESS_LIFE;
-use super::{inbox, live, rooms};
+use super::{inbox, live, rooms, saves};
 use crate::store::{AccountId, Ban, BoardNumber, StoreError};
 use parlor_server::realm::Realm;
 use parlor_social::Season;
@@ -54,11 +54,11 @@ pub(super) struct ExportAccount {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Export {
     /// What the entries are.
-    #[schemars(extend("enum" = ["account", "sign_ins", "rooms", "inbox", "matches", "boards"]))]
+    #[schemars(extend("enum" = ["account", "sign_ins", "rooms", "inbox", "matches", "boards", "saves"]))]
     kind: &'static str,
     /// The account with its ways to sign in; or when a device signed in and until when that is good; or the summary of a room that it sits in
     /// (`turn.read` has the rest); or a notice of its inbox; or a match that is kept and that it was in (`match.log` has the rest);
-    /// or its entry on a board.
+    /// or its entry on a board; or a save.
     #[schemars(with = "Vec<Value>")]
     entries: Vec<Box<RawValue>>,
     /// What to give as `after` for the next part; missing after the last one.
@@ -205,7 +205,13 @@ async fn part(
             let after = after.map(board_season).transpose()?;
             let page = store.entries_of(realm, account, after, ENTRIES).await?;
             let entries = page.items.into_iter().map(|own| json(&OwnEntryView::read(own)?));
-            ("boards", entries.collect::<Result<_, _>>()?, page.next, None)
+            ("boards", entries.collect::<Result<_, _>>()?, page.next, Some("saves"))
+        }
+        "saves" => {
+            let after = after.map(|after| after.parse().map_err(|_| bad_after())).transpose()?;
+            let page = store.saves_of(realm, account, after).await?;
+            let entries = page.items.into_iter().map(|save| json(&saves::exported(save)));
+            ("saves", entries.collect::<Result<_, _>>()?, page.next, None)
         }
         _ => return Err(bad_after()),
     };

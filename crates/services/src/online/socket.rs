@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! → {"id": 1, "op": "turn.read", "input": {"room": "r…"}, "token": "…"}     the token holds for all that follow
-//! ← {"id": 1, "output": {…}}   or   {"id": 1, "error": {"code", "sentence", "path"?, "retry_after_ms"?}}
+//! ← {"id": 1, "output": {…}}   or   {"id": 1, "error": {"code", "sentence", "path"?, "retry_after_ms"?, "current"?}}
 //! ← {"event": {"seq", "kind", "at_ms", "notice"}}                           as the inbox has it
 //! ```
 //!

@@ -20,6 +20,8 @@ pub struct Holding {
     pub room_bytes: u64,
     /// Rooms that have not ended.
     pub open_rooms: u64,
+    /// Bytes of saves, with the versions before.
+    pub save_bytes: u64,
 }
 
 /// The growth of a holding; negative for a refund.
@@ -28,6 +30,7 @@ pub(super) struct Charge {
     pub(super) log_bytes: i64,
     pub(super) room_bytes: i64,
     pub(super) open_rooms: i64,
+    pub(super) save_bytes: i64,
 }
 
 impl Store {
@@ -74,6 +77,7 @@ impl Holding {
             log_bytes: self.log_bytes.saturating_add_signed(charge.log_bytes),
             room_bytes: self.room_bytes.saturating_add_signed(charge.room_bytes),
             open_rooms: self.open_rooms.saturating_add_signed(charge.open_rooms),
+            save_bytes: self.save_bytes.saturating_add_signed(charge.save_bytes),
         }
     }
 }
@@ -87,7 +91,7 @@ fn limits_of(
     limits: &Limits,
 ) -> Done<Limits> {
     // Only an account beyond a guest's limits is looked up.
-    if next.room_bytes.max(next.log_bytes) <= limits.guest_bytes {
+    if next.room_bytes.max(next.log_bytes).max(next.save_bytes) <= limits.guest_bytes {
         return Ok(*limits);
     }
     // A user of the game's own service has no account here, and is not a guest.
@@ -98,16 +102,16 @@ fn limits_of(
     )?;
     let most = if guest.is_empty() { u64::MAX } else { limits.guest_bytes };
     let (room_bytes, log_bytes) = (limits.room_bytes.min(most), limits.log_bytes.min(most));
-    Ok(Limits { room_bytes, log_bytes, ..*limits })
+    Ok(Limits { room_bytes, log_bytes, save_bytes: limits.save_bytes.min(most), ..*limits })
 }
 
 /// Refuses bytes beyond the limit of an app's environment.
 fn judge_realm(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), StoreError> {
-    let bytes = holding.log_bytes.saturating_add(holding.room_bytes);
-    let grows = charge.log_bytes > 0 || charge.room_bytes > 0;
+    let bytes = holding.log_bytes.saturating_add(holding.room_bytes).saturating_add(holding.save_bytes);
+    let grows = charge.log_bytes > 0 || charge.room_bytes > 0 || charge.save_bytes > 0;
     let Some(max) = limits.app_bytes.filter(|max| grows && bytes > *max) else { return Ok(()) };
     let sentence = format!(
-        "the rooms and logs of this app's environment may have {max} bytes; wait until old ones are deleted, or have \
+        "the rooms, logs and saves of this app's environment may have {max} bytes; wait until old ones are deleted, or have \
          the operator raise --app-max"
     );
     Err(StoreError::Quota { what: "the bytes of this app", sentence })
@@ -134,6 +138,13 @@ fn judge(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), Store
             limits.log_bytes
         );
         ("the bytes of this account's kept matches", sentence)
+    } else if charge.save_bytes > 0 && holding.save_bytes > limits.save_bytes {
+        let sentence = format!(
+            "the saves of an account may have {} bytes, with the versions before; write smaller ones; a guest may have more \
+             once it has linked a way to sign in (account.link)",
+            limits.save_bytes
+        );
+        ("the bytes of this account's saves", sentence)
     } else {
         return Ok(());
     };
@@ -142,24 +153,30 @@ fn judge(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), Store
 
 fn holding(sql: &mut dyn Sql, realm: &Realm, account: &str) -> Done<Holding> {
     let mut rows = sql.rows(
-        "SELECT log_bytes, room_bytes, open_rooms FROM holdings WHERE realm = $1 AND account = $2",
+        "SELECT log_bytes, room_bytes, open_rooms, save_bytes FROM holdings WHERE realm = $1 AND account = $2",
         params![realm, account],
     )?;
     rows.first_mut().map_or(Ok(Holding::default()), read)
 }
 
 fn put(sql: &mut dyn Sql, realm: &Realm, account: &str, holding: &Holding) -> Done<()> {
-    let Holding { log_bytes, room_bytes, open_rooms } = *holding;
+    let Holding { log_bytes, room_bytes, open_rooms, save_bytes } = *holding;
     if *holding == Holding::default() {
         return sql.later("DELETE FROM holdings WHERE realm = $1 AND account = $2", params![realm, account]);
     }
     sql.later(
-        "INSERT INTO holdings (realm, account, log_bytes, room_bytes, open_rooms) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (realm, account) DO UPDATE SET log_bytes = $3, room_bytes = $4, open_rooms = $5",
-        params![realm, account, log_bytes, room_bytes, open_rooms],
+        "INSERT INTO holdings (realm, account, log_bytes, room_bytes, open_rooms, save_bytes)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (realm, account) DO UPDATE SET log_bytes = $3, room_bytes = $4, open_rooms = $5, save_bytes = $6",
+        params![realm, account, log_bytes, room_bytes, open_rooms, save_bytes],
     )
 }
 
 fn read(row: &mut TableRow) -> Done<Holding> {
-    Ok(Holding { log_bytes: row.number(0)?, room_bytes: row.number(1)?, open_rooms: row.number(2)? })
+    Ok(Holding {
+        log_bytes: row.number(0)?,
+        room_bytes: row.number(1)?,
+        open_rooms: row.number(2)?,
+        save_bytes: row.number(3)?,
+    })
 }

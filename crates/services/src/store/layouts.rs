@@ -52,6 +52,7 @@ const LAYOUTS: &[&str] = &[
     include_str!("layout_4.sql"),
     include_str!("layout_5.sql"),
     include_str!("layout_6.sql"),
+    include_str!("layout_7.sql"),
 ];
 
 /// The newest layout that this server knows.
@@ -90,7 +91,11 @@ fn move_on(sql: &mut dyn Sql, dialect: Dialect) -> Result<(), OpenError> {
     for (number, layout) in (1_u64..).zip(LAYOUTS.iter().copied()).filter(|(number, _)| *number > found) {
         sql.control(&translated(layout, dialect)).map_err(failed)?;
         sql.change("UPDATE parlor_layout SET number = $1", params![number]).map_err(failed)?;
-        tracing::info!(layout = number, "the store has another layout");
+    }
+    match found {
+        NEWEST => {}
+        0 => tracing::info!(layout = NEWEST, "the store was created"),
+        _ => tracing::info!(from = found, layout = NEWEST, "the store has the newest layout from here on"),
     }
     Ok(())
 }

@@ -21,6 +21,8 @@ pub const LOG_BYTES: u64 = 64 << 20;
 pub const ROOM_BYTES: u64 = 64 << 20;
 /// Default of [`Limits::open_rooms`].
 pub const OPEN_ROOMS: u64 = 256;
+/// Default of [`Limits::save_bytes`].
+pub const SAVE_BYTES: u64 = 4 << 20;
 /// Default of [`Limits::guest_bytes`].
 pub const GUEST_BYTES: u64 = 4 << 20;
 
@@ -43,10 +45,12 @@ pub struct Limits {
     pub room_bytes: u64,
     /// Rooms of one account that have not ended.
     pub open_rooms: u64,
-    /// Bytes of the rooms of a guest, and as many of its logs, if other accounts may have more. A guest is an
-    /// account without a credential.
+    /// Bytes of one account's saves, with the versions before.
+    pub save_bytes: u64,
+    /// Bytes of the rooms of a guest, as many of its logs, and as many of its saves, if other accounts may have
+    /// more. A guest is an account without a credential.
     pub guest_bytes: u64,
-    /// Bytes of the rooms and logs of one app's environment. Default: those of the whole store.
+    /// Bytes of the rooms, logs and saves of one app's environment. Default: those of the whole store.
     pub app_bytes: Option<u64>,
 }
 
@@ -57,6 +61,7 @@ impl Default for Limits {
             log_bytes: LOG_BYTES,
             room_bytes: ROOM_BYTES,
             open_rooms: OPEN_ROOMS,
+            save_bytes: SAVE_BYTES,
             guest_bytes: GUEST_BYTES,
             app_bytes: None,
         }

@@ -147,6 +147,7 @@ fn difference(before: Option<&RetentionRow>, next: &RetentionRow) -> Charge {
         log_bytes: 0,
         room_bytes: signed(next.bytes) - before.map_or(0, |before| signed(before.bytes)),
         open_rooms: open(next.is_open) - before.map_or(0, |before| open(before.is_open)),
+        save_bytes: 0,
     }
 }
 
@@ -387,6 +388,7 @@ const COUNTS: &[(&str, &str)] = &[
     ("inboxes", "SELECT COUNT(*) FROM inboxes"),
     ("matches", "SELECT COUNT(*) FROM match_owners"),
     ("board_entries", "SELECT CAST(COALESCE(SUM(entries), 0) AS BIGINT) FROM board_seasons"),
+    ("saves", "SELECT COUNT(*) FROM saves"),
     ("webhooks", "SELECT CAST(COALESCE(SUM(waiting), 0) AS BIGINT) FROM outboxes"),
 ];
 

@@ -34,6 +34,7 @@ mod owner;
 mod postgres;
 mod restore;
 mod rooms;
+mod saves;
 mod secrets;
 mod sign_ins;
 mod sql;
@@ -50,13 +51,14 @@ pub use entries::{
 pub use error::{BackupError, OpenError, RestoreError, StoreError};
 pub use holdings::Holding;
 pub use ids::{AccountId, RoomId, SignInId};
-pub use limits::{DATA_MAX, DATA_MIN, GUEST_BYTES, LOG_BYTES, Limits, OPEN_ROOMS, ROOM_BYTES};
+pub use limits::{DATA_MAX, DATA_MIN, GUEST_BYTES, LOG_BYTES, Limits, OPEN_ROOMS, ROOM_BYTES, SAVE_BYTES};
 pub use lives::{RoomLife, Swept, Unseen};
 pub use matches::{
     Appended, CUT_FULL, CUT_QUOTA, ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, KeptMatch, LOG_PAGE_BYTES,
     MATCH_BYTES_MAX, MatchEnding, MatchEntry, NewMatch,
 };
 pub use restore::{Restored, restore};
+pub use saves::{NewSave, SaveInfo, SaveOutcome};
 pub use types::{
     Account, AccountKind, BODY_BYTES_MAX, Ban, CREDENTIALS_MAX, CommitKind, Credential, CredentialKind,
     CredentialOwner, DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, EndedSignIn, GATHERING_ROOMS_MAX,

@@ -23,6 +23,7 @@ mod online;
 mod operators;
 mod pages;
 mod refresh;
+mod saves;
 mod search;
 mod secrets;
 mod stay;

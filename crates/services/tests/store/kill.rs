@@ -8,10 +8,11 @@ use crate::boards::{name as board_name, new_score, sums};
 use crate::common::{
     self, account, account_id, fresh_realm, new_room, notice, notices, random, room_id, state,
 };
+use crate::saves::new_save;
 use parlor_faultdisk::Disk;
 use parlor_server::realm::Realm;
-use parlor_services::store::{BoardNumber, Durability, Effects, Options, Store, StoreError};
-use parlor_social::{Season, mark_of};
+use parlor_services::store::{BoardNumber, Durability, Effects, Options, SaveOutcome, Store, StoreError};
+use parlor_social::{Replaces, Season, SlotName, mark_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ const KILLS: u64 = 6;
 /// Within so many kills a store that does not sync must have lost something.
 const KILLS_WITHOUT_SYNC: u64 = 10;
 
+/// Slots of each player.
+const SLOTS: u64 = 3;
 /// The board with the sums.
 const BOARD: &str = "points";
 
@@ -103,6 +106,15 @@ async fn write_on(store: Store, realm: Realm, board: BoardNumber, name: String, 
     for round in 0..ROUNDS_MAX {
         add_point(&store, &realm, board, &name, round + 1).await;
         say(&format!("sum {name} {}", round + 1));
+        let slot = format!("slot-{}", round % SLOTS);
+        let body = format!("{name}.{round}");
+        match store
+            .put_save(&realm, &account_id(&name), new_save(&slot, body.as_bytes()), Replaces::Any, 1)
+            .await
+        {
+            Ok(SaveOutcome::Done(save)) => say(&format!("save {name} {slot} {} {body}", save.version)),
+            other => panic!("{other:?}"),
+        }
         let room = format!("room-{}", (writer + round) % ROOMS);
         let loaded = store.load_room(&realm, &room_id(&room)).await.expect("a read").expect("a room");
         let version = loaded.state.version + 1;
@@ -136,6 +148,8 @@ struct History {
     accounts: BTreeSet<String>,
     /// Points of each player.
     sums: BTreeMap<String, u64>,
+    /// The newest of each player and slot: its version and body.
+    saves: BTreeMap<(String, String), (u64, String)>,
 }
 
 impl History {
@@ -156,6 +170,11 @@ impl History {
                 self.sums.insert(player.to_owned(), points);
                 Ok(())
             }
+            ["save", player, slot, version, body] => {
+                let version = version.parse().map_err(|error| format!("`{line}`: {error}"))?;
+                self.saves.insert((player.to_owned(), slot.to_owned()), (version, body.to_owned()));
+                Ok(())
+            }
             ["account", id] => {
                 self.accounts.insert(id.to_owned());
                 Ok(())
@@ -170,6 +189,18 @@ impl History {
         for id in &self.accounts {
             if store.account(realm, &account_id(id)).await.map_err(fault)?.is_none() {
                 return Err(format!("account {id} is lost"));
+            }
+        }
+        for ((player, slot), (version, body)) in &self.saves {
+            let name = SlotName::new(slot).expect("a name");
+            // One more may have been under way: then this is the version before.
+            let kept = store.save(realm, &account_id(player), &name, Some(*version)).await.map_err(fault)?;
+            if kept.is_none_or(|(_, kept)| kept != body.as_bytes()) {
+                return Err(format!("version {version} in {slot} of {player} is lost"));
+            }
+            let current = store.save(realm, &account_id(player), &name, None).await.map_err(fault)?;
+            if current.is_none_or(|(save, _)| save.version < *version) {
+                return Err(format!("{slot} of {player} went back behind version {version}"));
             }
         }
         let rooms: BTreeSet<&String> = self.commits.keys().map(|(room, _)| room).collect();
@@ -267,7 +298,7 @@ impl Writer {
             // A line that was cut off by the kill was not said.
             let Some(said) = line.strip_suffix('\n') else { break };
             result = result.and_then(|()| history.add(said));
-            let counts = ["room ", "account ", "sum "].iter().any(|kind| said.starts_with(kind));
+            let counts = ["room ", "account ", "sum ", "save "].iter().any(|kind| said.starts_with(kind));
             acknowledged += u64::from(counts);
             if !is_killed && acknowledged >= lines && (counts || said == "started") {
                 child.kill().expect("a process to kill");
@@ -300,7 +331,8 @@ impl Writer {
             checked.map_err(|fault| format!("after kill {run}: {fault}"))?;
         }
         let points: u64 = history.sums.values().sum();
-        Ok((history.commits.len() + history.accounts.len()) as u64 + points)
+        let saves = history.saves.len();
+        Ok((history.commits.len() + history.accounts.len() + saves) as u64 + points)
     }
 }
 

@@ -40,6 +40,7 @@ const LAYOUT_2: &str = "
         FROM (SELECT *, substr(parts, instr(parts, ' ') + 1) AS rest FROM notices);
     DROP TABLE notices;
     ALTER TABLE before RENAME TO notices;
+    DROP TABLE saves; DROP TABLE save_versions;
     DROP TABLE boards; DROP TABLE board_seasons; DROP TABLE board_entries;
     DROP TABLE holdings; DROP TABLE match_owners; DROP TABLE room_lives; DROP TABLE room_events; DROP TABLE sweep_marks;
     DROP INDEX sign_ins_by_end; DROP INDEX bans_by_end;

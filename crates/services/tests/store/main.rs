@@ -19,3 +19,4 @@ mod matches;
 mod model;
 mod postgres;
 mod race;
+mod saves;

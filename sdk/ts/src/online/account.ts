@@ -5,15 +5,16 @@ import type { WebSocketConstructor } from "../link/websocket.js";
 import type { AccountOfRoom, Admission } from "../room/types.js";
 import { type Address, parseAddress, placeOf } from "../server/address.js";
 import { abortReason } from "../thrown.js";
-import { type Board, BoardImpl, type BoardInfo, ScoreQueue } from "./boards.js";
+import { type Board, BoardImpl, type BoardInfo } from "./boards.js";
 import { camel, type Camel } from "./camel.js";
 import { Connection } from "./connection.js";
 import type { RoomEvent } from "./events.js";
 import { Follower, type Want } from "./follower.js";
 import { given } from "./given.js";
 import type { Config, EntryView, Json, JsonObject, KeptView, LiveMatch, Operations, Summary } from "./operations.js";
-import { randomId } from "./request-id.js";
+import { randomId, Repeater } from "./repeat.js";
 import { type TurnRoom, TurnRoomImpl } from "./room.js";
+import { type Saves, SavesImpl } from "./saves.js";
 import { type How, PlayerSigner } from "./sign-in.js";
 import { type KeyValue, SignInStore } from "./store.js";
 import { ticketFrom } from "./ticket.js";
@@ -110,6 +111,8 @@ export interface Account extends AccountOfRoom {
   matchLog(id: string): AsyncIterable<LogEntry>;
   /** A board of the game. The server is not asked yet. */
   board(name: string): Board;
+  /** What the player saves in slots. */
+  readonly saves: Saves;
   /** The boards of the game. */
   boards(): AsyncIterable<BoardInfo>;
 
@@ -140,7 +143,8 @@ export async function signIn(server: string | URL, options: SignInOptions): Prom
 }
 
 class AccountImpl implements Account {
-  readonly #scores = new ScoreQueue();
+  readonly #repeater = new Repeater();
+  readonly saves: Saves = new SavesImpl((op, input) => this.call(op, input), this.#repeater);
 
   constructor(
     private readonly connection: Connection,
@@ -209,7 +213,7 @@ class AccountImpl implements Account {
   }
 
   board(name: string): Board {
-    return new BoardImpl((op, input) => this.call(op, input), this.#scores, name);
+    return new BoardImpl((op, input) => this.call(op, input), this.#repeater, name);
   }
 
   boards(): AsyncIterable<BoardInfo> {

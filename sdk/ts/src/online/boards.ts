@@ -1,10 +1,9 @@
 // Boards: scores, ranks and pages for an account.
 
-import { ParlorError } from "../error.js";
 import { camel, type Camel } from "./camel.js";
 import { given } from "./given.js";
 import type { JsonObject, Operations } from "./operations.js";
-import { randomId } from "./request-id.js";
+import { randomId, type Repeater } from "./repeat.js";
 
 /** A score with what belongs to it. */
 export interface Score {
@@ -49,51 +48,23 @@ export interface Board {
 }
 
 /** Asks for an operation, as `Account.call` does. */
-type Call = <O extends keyof Operations>(op: O, input: Operations[O]["in"]) => Promise<Operations[O]["out"]>;
-
-/** Attempts at a submission whose answer is lost. */
-const ATTEMPTS = 3;
-
-/** Sends the scores of an account one after another: an entry remembers its last four submissions only. */
-export class ScoreQueue {
-  #last: Promise<unknown> = Promise.resolve();
-
-  next<T>(send: () => Promise<T>): Promise<T> {
-    const sent = this.#last.then(send);
-    this.#last = sent.catch(() => {});
-    return sent;
-  }
-}
+export type Call = <O extends keyof Operations>(op: O, input: Operations[O]["in"]) => Promise<Operations[O]["out"]>;
 
 export class BoardImpl implements Board {
   readonly #call: Call;
-  readonly #scores: ScoreQueue;
+  readonly #repeater: Repeater;
   readonly #where: { board: string; season?: number };
 
-  constructor(call: Call, scores: ScoreQueue, readonly name: string, season?: number) {
+  constructor(call: Call, repeater: Repeater, readonly name: string, season?: number) {
     this.#call = call;
-    this.#scores = scores;
+    this.#repeater = repeater;
     this.#where = season === undefined ? { board: name } : { board: name, season };
   }
 
   async submit(score: number | Score): Promise<Submitted> {
     const { id = randomId(), ...rest } = typeof score === "number" ? { score } : score;
     const input = { board: this.name, id, ...given({ ...rest }) } as Operations["board.submit"]["in"];
-    return camel(await this.#scores.next(() => this.#send(input)));
-  }
-
-  async #send(input: Operations["board.submit"]["in"]): Promise<Operations["board.submit"]["out"]> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#call("board.submit", input);
-      } catch (thrown) {
-        if (!(thrown instanceof ParlorError) || attempt === ATTEMPTS) throw thrown;
-        const { code, retryAfterMs = 0 } = thrown;
-        // A score that was refused as unavailable may have been stored all the same.
-        if (code !== "connection_lost" && code !== "unavailable") throw thrown;
-        await new Promise((resolve) => setTimeout(resolve, retryAfterMs));
-      }
-    }
+    return camel(await this.#repeater.send(() => this.#call("board.submit", input)));
   }
 
   async top({ from, count }: { from?: number; count?: number } = {}): Promise<BoardPage> {
@@ -113,7 +84,7 @@ export class BoardImpl implements Board {
   }
 
   season(season: number): Board {
-    return new BoardImpl(this.#call, this.#scores, this.name, season);
+    return new BoardImpl(this.#call, this.#repeater, this.name, season);
   }
 
   async remove(): Promise<void> {

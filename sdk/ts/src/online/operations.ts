@@ -267,6 +267,18 @@ export interface RoomView {
   visibility: Visibility;
 }
 
+/** A save without what the game saved. */
+export interface SaveView {
+  at_ms: number;
+  description: string;
+  device: string;
+  replaced_ms?: number | null;
+  size: number;
+  slot: string;
+  title: string;
+  version: number;
+}
+
 /** A season. */
 export interface SeasonView {
   entries: number;
@@ -318,7 +330,7 @@ export interface Operations {
   /** Deletes the account: it leaves its rooms, and nobody can sign in to it any more. `/v1/account/delete` over HTTP. */
   "account.delete": { in: { account: string }; out: { done: true } };
   /** Gives all that is stored about the account, part by part. `/v1/account/export` over HTTP. */
-  "account.export": { in: { after?: string }; out: { entries: Json[]; kind: "account" | "sign_ins" | "rooms" | "inbox" | "matches" | "boards"; next?: string | null } };
+  "account.export": { in: { after?: string }; out: { entries: Json[]; kind: "account" | "sign_ins" | "rooms" | "inbox" | "matches" | "boards" | "saves"; next?: string | null } };
   /** Gives the account one more way to sign in. `/v1/account/credentials` over HTTP. */
   "account.link": { in: { device?: string | null; email?: string | null; password?: string | null }; out: { done: true } };
   /** Says whose token this is, and how one can sign in to the account. `/v1/account` over HTTP. */
@@ -365,6 +377,16 @@ export interface Operations {
   "match.list": { in: { after?: string; label?: string; limit?: number; max_members?: number; min_members?: number; open_seats?: boolean }; out: { matches: LiveMatch[]; next?: string | null } };
   /** Reads what happened in a match that is kept: for players, if they were in it. `/v1/matches/{match}/log` over HTTP. */
   "match.log": { in: { from?: number; limit?: number; match: string }; out: { entries: EntryView[]; match: KeptView; next?: number | null } };
+  /** Lists the versions of a slot before the present one, the newest first. `/v1/saves/{slot}/before` over HTTP. */
+  "save.before": { in: { slot: string }; out: { saves: SaveView[] } };
+  /** Reads a save, or a version before. `/v1/saves/{slot}` over HTTP. */
+  "save.get": { in: { slot: string; version?: number }; out: { bytes: string; save: SaveView } };
+  /** Lists the player's saves. `/v1/saves` over HTTP. */
+  "save.list": { in: Record<never, never>; out: { saves: SaveView[] } };
+  /** Removes a save, which stays among the versions before. `/v1/saves/{slot}/remove` over HTTP. */
+  "save.remove": { in: { slot: string; version?: number | null }; out: { again: boolean; save: SaveView } };
+  /** Writes a save. `/v1/saves/{slot}` over HTTP. */
+  "save.set": { in: { slot: string; bytes: string; description?: string | null; device?: string | null; replace?: boolean | null; title?: string | null; version?: number | null }; out: { again: boolean; save: SaveView } };
   /** Opens a turn room. `/v1/rooms` over HTTP. */
   "turn.create": { in: { code?: string | null; config?: Config | null; id?: string | null; max_players?: number | null; metadata?: JsonObject | null; mode?: string | null; name?: string | null; player_name?: string | null; visibility?: Visibility | null }; out: { room: RoomView | null } };
   /** Deletes a room that has ended, or where nobody else sits: for whoever opened it, and for operators. `/v1/rooms/{room}/delete` over HTTP. */

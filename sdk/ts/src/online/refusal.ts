@@ -11,6 +11,8 @@ export interface Refusal {
   /** The field of the input that is wrong. */
   path?: string;
   retry_after_ms?: number;
+  /** What is stored instead, where the player must choose. */
+  current?: unknown;
 }
 
 /** The wait, if a server names none. */
@@ -23,9 +25,9 @@ export function refusalOf(given: unknown): Refusal | undefined {
 }
 
 /** The error that a program gets. The server's sentence says what to do. */
-export function errorOf({ code, sentence, path, retry_after_ms }: Refusal): ParlorError {
+export function errorOf({ code, sentence, path, retry_after_ms, current }: Refusal): ParlorError {
   const hint = path === undefined ? undefined : `correct \`${path}\``;
-  return new ParlorError(code, sentence, hint, { retryAfterMs: retry_after_ms });
+  return new ParlorError(code, sentence, hint, { retryAfterMs: retry_after_ms, current });
 }
 
 /** How long to wait before asking again; undefined if asking again is of no use. */

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { host, join, ParlorError } from "../../src/api.js";
-import { type Account, type KeyValue, signIn, type SignInOptions, type TurnRoom } from "../../src/online/index.js";
+import { type Account, currentSave, type KeyValue, signIn, type SignInOptions, type TurnRoom } from "../../src/online/index.js";
 import { operationsOf } from "../../scripts/operations.mjs";
 import { documentOf } from "../../scripts/openapi.mjs";
 import { readFileSync } from "node:fs";
@@ -268,6 +268,28 @@ it("t3: a board takes scores, and gives ranks and pages", async () => {
   expect(boards).toMatchObject([{ board: "points", keep: "best", writers: "players" }]);
   await hers.remove();
   expect((await refusal(hers.around())).code).toBe("no_such_entry");
+});
+
+it("t4: a player saves, and chooses between two devices", async () => {
+  const [ada, bob] = await Promise.all([signed("ada"), signed("bob")]);
+  const first = await ada.saves.set("slot-1", { gold: 7 }, { title: "Castle", device: "laptop", replace: false });
+  expect(first).toMatchObject({ save: { slot: "slot-1", title: "Castle", size: 10 }, again: false });
+  expect((await ada.saves.set("slot-1", { gold: 7 }, { title: "Castle", device: "laptop", replace: false })).again).toBe(true);
+  const bytes = Uint8Array.of(0, 255, 128);
+  const phone = await ada.saves.set("slot-1", bytes, { device: "phone", version: first.save.version });
+  const conflict = await ada.saves.set("slot-1", { gold: 9 }, { version: first.save.version }).catch((why: unknown) => why);
+  expect(conflict).toMatchObject({ code: "stale" });
+  expect(currentSave(conflict)).toEqual(phone.save);
+  expect((await ada.saves.get("slot-1")).bytes).toEqual(bytes);
+  const before = await ada.saves.before("slot-1");
+  expect(before.map(({ version }) => version)).toEqual([first.save.version]);
+  expect((await ada.saves.get("slot-1", { version: first.save.version })).json()).toEqual({ gold: 7 });
+  expect(await ada.saves.list()).toEqual([phone.save]);
+  expect((await refusal(bob.saves.get("slot-1"))).code).toBe("no_such_save");
+  await ada.saves.remove("slot-1", { version: phone.save.version });
+  expect(await ada.saves.list()).toEqual([]);
+  expect((await refusal(ada.saves.set("a b", 1))).code).toBe("bad_input");
+  expect((await refusal(ada.saves.set("a", undefined))).code).toBe("bad_argument");
 });
 
 it("the types of operations are the server's", async () => {
