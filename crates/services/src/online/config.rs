@@ -1,6 +1,5 @@
 //! Configuration of the services, and its defaults.
 
-use super::{Lives, WebhookConfig};
 use crate::store::Limits;
 use core::time::Duration;
 use parlor_server::embed::memory_bytes;
@@ -12,6 +11,54 @@ pub const SIGN_IN_TIME: Duration = Duration::from_secs(30);
 
 /// Default of [`OnlineConfig::keep_matches_days`].
 pub const KEEP_MATCHES_DAYS: u64 = 30;
+
+/// The operator's configuration of the receiver of webhooks.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookConfig {
+    /// `https://HOST[:PORT]/PATH`; `http://` too, where private addresses are allowed.
+    pub url: String,
+    /// The key that signs requests: at least 16 bytes.
+    pub key: Vec<u8>,
+    /// Whether the address may be in a private network, or on this machine.
+    pub allows_private: bool,
+}
+
+impl core::fmt::Debug for WebhookConfig {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("WebhookConfig").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Retention in days. For matches it is
+/// [`OnlineConfig::keep_matches_days`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lives {
+    /// A turn room whose game has ended, or that all players have left, since its last change.
+    pub ended_rooms_days: u64,
+    /// A turn room that waits for players, since its last change.
+    pub waiting_rooms_days: u64,
+    /// A turn room with a running game, since its last change.
+    pub playing_rooms_days: u64,
+    /// An account without credentials that is in no room, since its last sign-in.
+    pub guests_days: u64,
+    /// An account with device ids only that is in no room, since its last sign-in.
+    pub devices_days: u64,
+    /// A webhook without an answer.
+    pub webhooks_days: u64,
+}
+
+impl Default for Lives {
+    fn default() -> Self {
+        Lives {
+            ended_rooms_days: 30,
+            waiting_rooms_days: 14,
+            playing_rooms_days: 365,
+            guests_days: 60,
+            devices_days: 730,
+            webhooks_days: 7,
+        }
+    }
+}
 
 /// Configuration of the services.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! alone. A new one continues where the last one was dropped.
 
 use super::Services;
+use super::config::Lives;
 use crate::store::{AccountId, RoomId, RoomLife, Store, StoreError, Swept, Unseen};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -18,37 +19,6 @@ const EVERY: Duration = Duration::from_secs(600);
 /// Rest after each part, in multiples of the part's duration: deletions take at most a fifth of the store's
 /// time.
 const REST: u32 = 4;
-
-/// Retention in days. For matches it is
-/// [`OnlineConfig::keep_matches_days`](super::OnlineConfig::keep_matches_days).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lives {
-    /// A turn room whose game has ended, or that all players have left, since its last change.
-    pub ended_rooms_days: u64,
-    /// A turn room that waits for players, since its last change.
-    pub waiting_rooms_days: u64,
-    /// A turn room with a running game, since its last change.
-    pub playing_rooms_days: u64,
-    /// An account without credentials that is in no room, since its last sign-in.
-    pub guests_days: u64,
-    /// An account with device ids only that is in no room, since its last sign-in.
-    pub devices_days: u64,
-    /// A webhook without an answer.
-    pub webhooks_days: u64,
-}
-
-impl Default for Lives {
-    fn default() -> Self {
-        Lives {
-            ended_rooms_days: 30,
-            waiting_rooms_days: 14,
-            playing_rooms_days: 365,
-            guests_days: 60,
-            devices_days: 730,
-            webhooks_days: 7,
-        }
-    }
-}
 
 impl Lives {
     /// The life of a room after a commit.

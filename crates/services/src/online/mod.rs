@@ -48,11 +48,11 @@ mod unread;
 mod verified;
 mod webhook;
 
-use crate::store::{OpenError, Role, Store, StoreError};
+use crate::store::{AccountId, OpenError, Role, Store, StoreError};
 use bans::Bans;
 use boards::Boards;
 use charges::Charges;
-pub use config::{KEEP_MATCHES_DAYS, OnlineConfig, OnlineMemory, SIGN_IN_TIME};
+pub use config::{KEEP_MATCHES_DAYS, Lives, OnlineConfig, OnlineMemory, SIGN_IN_TIME, WebhookConfig};
 use core::time::Duration;
 use data_encoding::HEXLOWER;
 use failure::{Failure, Kind};
@@ -61,7 +61,6 @@ use games::Games;
 pub use games::GamesError;
 use goodbye::Goodbye;
 use live::Live;
-pub use lives::Lives;
 use lives::SweptRows;
 use openapi::Document;
 use outbox_shares::OutboxShares;
@@ -69,7 +68,7 @@ use parlor_hub::Origin;
 use parlor_server::Time;
 use parlor_server::admission::{KeyError, SigningKey};
 use parlor_server::embed::{self, Access, Metrics, Parts, TicketKey, Tickets, lock, read_public};
-use parlor_server::realm::InvalidId;
+use parlor_server::realm::{InvalidId, Realm};
 use parlor_turn::RuleSets;
 use password::Passwords;
 use presence::Presence;
@@ -89,7 +88,7 @@ pub use tokens::{OPERATOR_LIFE_S_MAX, operator_token};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use unread::{Share, Unread};
-pub use webhook::{WebhookConfig, WebhookError};
+pub use webhook::WebhookError;
 
 /// Threads of the services.
 const THREADS: usize = 2;
@@ -498,6 +497,30 @@ impl Services {
 
     fn is_open(&self) -> bool {
         self.0.is_open
+    }
+}
+
+/// Who is present.
+impl Services {
+    /// Records a request of a player. If it was away, searches find its rooms again.
+    pub(super) async fn is_asked_by(&self, realm: &Realm, player: &AccountId) {
+        let was_away = self.presence().note((realm.clone(), player.clone()), self.time().steady());
+        if was_away && let Err(error) = self.store().wake_rooms_of(realm, player).await {
+            tracing::debug!(%player, %error, "the rooms of a player who is back are not found yet");
+        }
+    }
+
+    /// Records that a player was present until this moment.
+    pub(super) fn was_here(&self, realm: &Realm, player: &AccountId) {
+        self.presence().note((realm.clone(), player.clone()), self.time().steady());
+    }
+
+    /// Whether any of these players is present.
+    pub(super) fn is_any_here(&self, realm: &Realm, players: &[AccountId]) -> bool {
+        let now = self.time().steady();
+        players.iter().any(|player| {
+            self.feeds().has(realm, player) || self.presence().has_seen(&(realm.clone(), player.clone()), now)
+        })
     }
 }
 

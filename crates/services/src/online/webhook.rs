@@ -6,6 +6,7 @@
 //! operator permits it, whatever a name resolves to at that moment.
 
 use super::Services;
+use super::config::WebhookConfig;
 use crate::store::Webhook;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
@@ -39,23 +40,6 @@ const ATTEMPTS_MAX: u64 = 30;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Minimum length of a key, in bytes.
 const KEY_BYTES_MIN: usize = 16;
-
-/// The operator's configuration of the receiver.
-#[derive(Clone, PartialEq, Eq)]
-pub struct WebhookConfig {
-    /// `https://HOST[:PORT]/PATH`; `http://` too, where private addresses are allowed.
-    pub url: String,
-    /// The key that signs requests: at least 16 bytes.
-    pub key: Vec<u8>,
-    /// Whether the address may be in a private network, or on this machine.
-    pub allows_private: bool,
-}
-
-impl core::fmt::Debug for WebhookConfig {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("WebhookConfig").field("url", &self.url).finish_non_exhaustive()
-    }
-}
 
 /// Why the webhook cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
