@@ -172,6 +172,7 @@ async fn threat_27_of_sixteen_devices_one_saves_over_a_version_and_nothing_is_lo
                         let save = new_save("s", body.as_bytes());
                         match put(&store, &realm, save, Replaces::Version(known)).await {
                             SaveOutcome::Done(info) => {
+                                assert_eq!(info.version, known + 1, "it replaced what it had not read");
                                 won.push((info.version, body));
                                 known = info.version;
                             }
