@@ -3,13 +3,15 @@
 use super::Services;
 use super::accounts::Nothing;
 use super::budgets::AccountBudgets;
+use super::charges::{Charges, Rates};
 use super::failure::{Failure, Kind};
 use super::table::Caller;
-use crate::store::{NewSave, SaveInfo, SaveOutcome};
+use crate::store::{AccountId, NewSave, SaveInfo, SaveOutcome};
 use core::time::Duration;
 use data_encoding::BASE64;
 use parlor_hub::budget::Rate;
 use parlor_server::embed::Clock;
+use parlor_server::realm::Realm;
 use parlor_social::limits::{
     SAVE_BYTES_MAX, SAVE_DESCRIPTION_BYTES_MAX, SAVE_TITLE_BYTES_MAX, SLOT_BYTES_MAX, SLOTS_MAX,
 };
@@ -20,18 +22,31 @@ use serde_json::json;
 
 /// Writes and removals of an account.
 const WRITES: Rate = Rate { burst: 10, interval: Duration::from_secs(1) };
+/// Those of all accounts of an address: one address can create many.
+const WRITES_OF_ADDRESSES: Rates = Rates {
+    of_address: Rate { burst: 120, interval: Duration::from_secs(1) },
+    of_neighbourhood: Rate { burst: 480, interval: Duration::from_millis(250) },
+    what: "saves came",
+};
 /// Characters of [`SAVE_BYTES_MAX`] in base64.
 const BASE64_CHARS_MAX: usize = SAVE_BYTES_MAX.div_ceil(3) * 4;
 
-/// What accounts owe for their writes.
+/// What accounts and addresses owe for writes.
 pub(super) struct Saves {
     writes: AccountBudgets,
+    addresses: Charges,
 }
 
 impl Saves {
     /// `random` returns unpredictable numbers, uniform over 64 bits.
-    pub(super) fn new(clock: Clock, random: impl FnMut() -> u64) -> Self {
-        Saves { writes: AccountBudgets::new(WRITES, clock, random) }
+    pub(super) fn new(clock: Clock, mut random: impl FnMut() -> u64) -> Self {
+        let writes = AccountBudgets::new(WRITES, clock, &mut random);
+        Saves { writes, addresses: Charges::new(WRITES_OF_ADDRESSES, clock, random) }
+    }
+
+    fn charge(&self, caller: &Caller, realm: &Realm, account: &AccountId) -> Result<(), Failure> {
+        self.writes.charge(realm, account)?;
+        self.addresses.charge(caller.origin)
     }
 }
 
@@ -141,7 +156,7 @@ pub(super) fn exported((info, body): (SaveInfo, Vec<u8>)) -> impl Serialize {
 
 pub(super) async fn set(services: Services, caller: Caller, input: SetSave) -> Result<Saved, Failure> {
     let (realm, account) = services.account_of(&caller)?;
-    services.saves().writes.charge(&realm, &account)?;
+    services.saves().charge(&caller, &realm, &account)?;
     let slot = slot_name(&input.slot)?;
     let replaces = match (input.replace.unwrap_or(true), input.version) {
         (false, Some(version)) if version > 0 => {
@@ -182,7 +197,7 @@ pub(super) async fn set(services: Services, caller: Caller, input: SetSave) -> R
 
 pub(super) async fn remove(services: Services, caller: Caller, input: OfSlot) -> Result<Saved, Failure> {
     let (realm, account) = services.account_of(&caller)?;
-    services.saves().writes.charge(&realm, &account)?;
+    services.saves().charge(&caller, &realm, &account)?;
     let slot = slot_name(&input.slot)?;
     let now_ms = services.time().now_ms();
     outcome(&slot, services.store().remove_save(&realm, &account, &slot, input.version, now_ms).await?)

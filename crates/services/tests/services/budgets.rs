@@ -245,3 +245,24 @@ async fn threat_43_t3_first_scores_from_an_address_make_so_many_boards_and_lock_
     let (cyd, _) = hall.player("cyd").await;
     assert_eq!(hall.code_from(ELSEWHERE, "/boards/cyd/scores", Some(&cyd), &score).await, "done");
 }
+
+#[tokio::test]
+async fn threat_43_t4_an_address_writes_so_many_saves_by_however_many_accounts_and_locks_out_no_other() {
+    const SAVES: usize = 120;
+    let hall = strict().await;
+    let (save, began) = (json!({ "bytes": "QUJD" }), Instant::now());
+    let mut written = 0;
+    for number in 0..14 {
+        let (token, _) = hall.player(&format!("player {number}")).await;
+        for slot in 0..10 {
+            let path = format!("/saves/slot-{slot}");
+            let code = hall.code_from(HERE, &path, Some(&token), &save).await;
+            assert!(["done", "too_often"].contains(&&*code), "{code}");
+            written += usize::from(code == "done");
+        }
+    }
+    let most = most_since(began, SAVES, Duration::from_secs(1));
+    assert!((SAVES..=most).contains(&written), "{written} of {most}");
+    let (elsewhere, _) = hall.player("elsewhere").await;
+    assert_eq!(hall.code_from(ELSEWHERE, "/saves/slot", Some(&elsewhere), &save).await, "done");
+}
