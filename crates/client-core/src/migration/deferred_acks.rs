@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_is_held_is_neither_read_nor_forgotten() {
+    fn threat_25_a_message_that_is_held_is_neither_read_nor_forgotten() {
         let mut acks = DeferredAcks::default();
         for _ in 0..3 {
             assert!(acks.came(10));

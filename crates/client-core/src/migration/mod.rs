@@ -301,7 +301,7 @@ mod tests {
     use parlor_proto::wire::envelope::Downward;
 
     #[test]
-    fn what_comes_over_a_path_waits_behind_what_its_sender_said_before_on_that_channel() {
+    fn threat_25_what_comes_over_a_path_waits_behind_what_its_sender_said_before_on_that_channel() {
         let [one, other] = [MemberId(1), MemberId(2)];
         let sent =
             Downward { from: Sender::Member(one), order: None, authority_of: None, payload: Bytes::new() };

@@ -20,7 +20,7 @@ fn an_idle_session_stays_open_with_few_packets() {
 
 /// Its silence is judged sooner than it ends the session, so it must be heard in spite of lost packets.
 #[test]
-fn a_watched_session_says_something_in_every_keep_alive_interval() {
+fn threat_25_a_watched_session_says_something_in_every_keep_alive_interval() {
     let mut world = World::new(3, LinkKind::Quic, PERFECT);
     (world.terms.keep_alive_ms, world.terms.silence_ms) = (50, 8_000);
     let longest = |left: &[u64]| left.windows(2).map(|pair| pair[1] - pair[0]).max();

@@ -194,7 +194,7 @@ async fn threat_51_seekers_at_the_same_time_get_one_room() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_sent_again_with_its_id_opens_no_second_room() {
+async fn threat_51_a_request_that_is_sent_again_with_its_id_opens_no_second_room() {
     let hall = Hall::open().await;
     let (ada, _) = hall.player("ada").await;
     let (bob, _) = hall.player("bob").await;

@@ -81,7 +81,7 @@ async fn t4_a_player_saves_and_chooses_between_two_devices() {
 }
 
 #[tokio::test]
-async fn t4_what_cannot_be_saved_is_named_and_leaves_nothing() {
+async fn threat_43_t4_what_cannot_be_saved_is_named_and_leaves_nothing() {
     let hall = Hall::open().await;
     let (ada, _) = hall.player("ada").await;
     for (path, input, status, code, field) in [
