@@ -17,7 +17,7 @@ const SDK = here("../sdk/ts/dist");
 const CORE = here("../target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm");
 const DIST = process.argv[2] ?? here("dist");
 /** Folders of the pages, and where the server shows them; tools/cli/src/web.rs has their games. */
-const PAGES = { play: "/", arena: "/arena", draughts: "/draughts" };
+const PAGES = { play: "/", arena: "/arena", draughts: "/draughts", admin: "/admin" };
 /** Entries of the SDK that pages import beside `parlor`. */
 const ENTRIES = Object.fromEntries(["impair", "netgraph", "online"].map((name) => [`parlor/${name}`, `${SDK}/${name}.js`]));
 /** What one page loads as scripts, with the SDK and without the core; all files together. */
@@ -75,7 +75,9 @@ async function scripts(wasm) {
   const outputs = Object.entries(metafile.outputs);
   const loads = (output) => {
     const all = new Set([output]);
-    for (const one of all) for (const { path } of metafile.outputs[one].imports) all.add(path);
+    // What a page may need later is not loaded with it.
+    const now = ({ kind }) => kind !== "dynamic-import";
+    for (const one of all) for (const { path } of metafile.outputs[one].imports.filter(now)) all.add(path);
     return [...all].map((path) => `/${path}`);
   };
   return new Map(Object.keys(PAGES).map((page) => {

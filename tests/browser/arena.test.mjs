@@ -1,7 +1,9 @@
 // The arena's page: two players shoot at each other, its switches do what they say, and a native room has the same game.
 
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./chromium.mjs";
 import { startServer } from "./server.mjs";
@@ -13,14 +15,19 @@ const WIDE = { viewport: { width: 1280, height: 800 } };
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 };
 
 let browser;
+let folder;
 let server;
 
 before(async () => {
-  [browser, server] = await Promise.all([launch(), startServer()]);
+  folder = await mkdtemp(join(tmpdir(), "parlor-arena-"));
+  [browser, server] = await Promise.all([launch(), startServer("--data", join(folder, "data"))]);
   if (PICTURES) await mkdir(PICTURES, { recursive: true });
 });
 
-after(() => Promise.all([browser?.close(), server?.stop()]));
+after(async () => {
+  await Promise.all([browser?.close(), server?.stop()]);
+  if (folder) await rm(folder, { recursive: true, force: true });
+});
 
 /** Opens an address in a browser of its own. What goes wrong in the page fails the test. */
 async function open(address, device = WIDE) {
@@ -85,6 +92,8 @@ test("two players shoot at each other, and both see the hits", { timeout: HANG_M
     return (seen().find(({ owner }) => owner === id)?.life?.hits ?? 0) >= 3;
   };
   for (const page of [ada, bo]) for (const name of ["Ada", "Bo"]) await until(page, hitsOf, name);
+  // Whoever hits is on the board of this server.
+  for (const name of ["Ada", "Bo"]) await until(ada, (name) => document.querySelector("#best").textContent.includes(name), name);
   await picture(ada, "arena-play-wide");
   await picture(bo, "arena-play-phone");
   const figures = await bo.evaluate(() => globalThis.arena.figures());

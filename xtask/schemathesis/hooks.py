@@ -249,7 +249,120 @@ def around():
     return on_board_with(player, query={"count": 3, "account": player.id})
 
 
+def a_definition(kind, **definition):
+    name = f"{kind}-{next(numbers)}"
+    ask("POST", "/admin/definitions", TOKENS["server"], kind=kind, name=name, definition=definition)
+    return name
+
+
+def a_write():
+    statistic = a_definition("statistic", writers="players", totals=True)
+    return body(writes=[{"statistic": statistic, "add": 3, "id": "one"}], **subject())
+
+
+def on_achievement():
+    name = a_definition("achievement", writers="players", count=3, title="Walker")
+    return {"path_parameters": {"achievement": name}, **body(add=3, id="one", **subject())}
+
+
+def whose():
+    return {"query": {"limit": 10, "account": host().id}}
+
+
+def a_result():
+    ladder = a_definition("ladder", title="Duels")
+    teams = [{"players": [Player().id], "place": place} for place in (1, 2)]
+    return {"path_parameters": {"ladder": ladder}, **body(id="one", teams=teams)}
+
+
+def an_object():
+    player = host()
+    player.ask("POST", "/storage", objects=[{"collection": "loadouts", "name": "heavy", "value": {"tank": "T-9"}}])
+    return {"collection": "loadouts", "name": "heavy", **({} if ROLE == "player" else {"owner": player.id})}
+
+
+def another():
+    return body(account=Player().id)
+
+
+def a_request():
+    other = Player()
+    other.ask("POST", "/friends", account=host().id)
+    return body(account=other.id)
+
+
+def a_lobby(player=None):
+    """One whose owner is the player that the tests are for."""
+    player = player or me()
+    own = [lobby for lobby in player.ask("GET", "/lobbies/mine")["lobbies"] if lobby["owner"] == player.id]
+    return own[0] if own else player.ask("POST", "/lobbies", max=64, properties={"level": 7})["lobby"]
+
+
+def in_lobby(lobby=None, **more):
+    return {"path_parameters": {"lobby": (lobby or a_lobby())["id"]}, **more}
+
+
+def a_lobby_with(other):
+    lobby = a_lobby()
+    other.ask("POST", "/lobbies/join", lobby=lobby["id"])
+    return lobby
+
+
+def with_another():
+    other = Player()
+    return in_lobby(a_lobby_with(other), **body(account=other.id))
+
+
+def an_invited_friend():
+    other = Player()
+    other.ask("POST", "/friends", account=me().id)
+    me().ask("POST", "/friends", account=other.id)
+    return in_lobby(**body(account=other.id))
+
+
 INPUTS = {
+    "matchmaking.queues": lambda: a_definition("queue", title="Duels") and {},
+    "matchmaking.offer": lambda: body(queue=a_definition("queue", offers="players"), code=host().room()["code"], seats=1),
+    "matchmaking.withdraw": lambda: body(queue=a_definition("queue"), code="K7QM"),
+    "lobby.create": lambda: body(kind="lobby", max=4, name="Mill", properties={"level": 7}, mine={"ready": 1}),
+    "lobby.find": lambda: a_lobby(Player()) and body(count=5, order="fullest", filter={"level": {"ge": 5}}),
+    "lobby.mine": lambda: a_lobby() and {},
+    "lobby.read": lambda: in_lobby(),
+    "lobby.join": lambda: body(lobby=a_lobby(Player())["id"], mine={"ready": 1}),
+    "lobby.leave": lambda: in_lobby(**body()),
+    "lobby.decline": lambda: in_lobby(**body()),
+    "lobby.update": lambda: in_lobby(**body(name="Dust", properties={"level": None})),
+    "lobby.update_me": lambda: in_lobby(**body(properties={"ready": 1})),
+    "lobby.invite": an_invited_friend,
+    "lobby.kick": with_another,
+    "lobby.promote": with_another,
+    "lobby.say": lambda: in_lobby(**body(type="chat", body={"text": "hello"})),
+    "lobby.room": lambda: in_lobby(**body()),
+    "admin.lobbies": lambda: a_lobby(Player()) and {"query": {"limit": 5}},
+    "admin.end_lobby": lambda: in_lobby(a_lobby(Player()), **body()),
+    "friend.list": lambda: a_request() and {"query": {"limit": 10}},
+    "friend.ask": another,
+    "friend.accept": a_request,
+    "friend.remove": a_request,
+    "friend.block": another,
+    "friend.unblock": another,
+    "friend.new_code": lambda: body(),
+    "admin.define": lambda: body(kind="statistic", name=f"statistic-{next(numbers)}", definition={"title": "Kills"}),
+    "admin.undefine": lambda: body(kind="ladder", name=a_definition("ladder")),
+    "admin.definitions": lambda: a_definition("ladder") and {},
+    "statistic.list": whose,
+    "statistic.write": a_write,
+    "statistic.totals": lambda: {
+        "path_parameters": {"statistic": a_definition("statistic", totals=True)}, "query": {"days": 7}
+    },
+    "achievement.list": whose,
+    "achievement.write": on_achievement,
+    "rating.read": lambda: {"path_parameters": {"ladder": a_definition("ladder")}, "query": {"account": host().id}},
+    "rating.report": a_result,
+    "storage.read": lambda: body(objects=[an_object()]),
+    "storage.list": lambda: an_object() and {"query": {"collection": "loadouts", "owner": host().id}},
+    "storage.write": lambda: body(objects=[{"collection": "levels", "name": "one", "value": {"map": "mill"}}]),
+    "storage.remove": lambda: body(objects=[an_object()]),
     "admin.define_board": lambda: body(
         board=f"board-{next(numbers)}",
         definition={"title": "Laps", "order": "least", "keep": "best", "min": 1, "max": 9, "reset": "0 4 * * 1"},

@@ -9,6 +9,7 @@ BINARY is `parlor`; FOLDER takes what is installed and what is reported.
 """
 
 import collections
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -27,6 +28,10 @@ EXAMPLES = "12"
 ROLES = ["nobody", "player", "server", "admin"]
 
 
+# For players with an open JSON socket, which schemathesis has not. Tests of the services ask them with one.
+NEEDS_SOCKET = {"presence.set"} | {f"matchmaking.{name}" for name in ("enter", "read", "leave", "confirm", "opened", "again")}
+
+
 def main():
     binary, folder, *roles = sys.argv[1:]
     binary, folder = pathlib.Path(binary).resolve(), pathlib.Path(folder).resolve()
@@ -34,7 +39,10 @@ def main():
     if pathlib.Path(sys.prefix) != folder / "venv":
         # Again, with what was installed.
         sys.exit(subprocess.run([python, __file__, binary, folder, *roles]).returncode)
-    faults = [fault for role in roles or ROLES for fault in examined(role, binary, folder)]
+    # Each role has a server of its own, and schemathesis uses one core.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as side_by_side:
+        found = side_by_side.map(lambda role: examined(role, binary, folder), roles or ROLES)
+        faults = [fault for faults in found for fault in faults]
     for fault in faults:
         print(f"schemathesis: {fault}")
     sys.exit(1 if faults else 0)
@@ -92,7 +100,7 @@ def examined_at(url, address, role, binary, scratch, folder):
         operation, status = line.split()
         answered[operation][status] += 1
     faults += [f"{role}: {name} never answered 2xx, but {dict(answered[name])}"
-               for name in allowed(document, role) if not answered[name]["200"]]  # fmt: skip
+               for name in allowed(document, role) if name not in NEEDS_SOCKET and not answered[name]["200"]]  # fmt: skip
     count = sum(sum(by_status.values()) for by_status in answered.values())
     print(f"{role}: {count} answers of {len(answered)} operations, schemathesis ended with {ended.returncode}", flush=True)
     if ended.returncode != 0:

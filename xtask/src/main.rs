@@ -9,9 +9,12 @@
 
 mod excerpt;
 mod guards;
+mod invocation;
 mod nat;
 mod options;
 mod peers;
+mod process;
+mod programs;
 mod release;
 mod runner;
 mod sdk;

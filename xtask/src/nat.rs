@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::steps::{Invocation, Level, Missing, Work, need};
+use crate::invocation::Invocation;
+use crate::steps::{Level, Missing, Work, need};
 
 /// Builds the binary as the tests do, so that what these built is used again.
 pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use crate::steps::{Invocation, Level, Missing, Work, need};
+use crate::invocation::Invocation;
+use crate::steps::{Level, Missing, Work, need};
 
 /// The Node that Colyseus installs.
 const NODE: &str = "bench/peers/colyseus/node_modules/.bin/node";

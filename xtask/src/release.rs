@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::runner::{Failure, spawn};
-use crate::steps::Invocation;
+use crate::invocation::Invocation;
+use crate::process::{Failure, spawn};
 
 /// Size limit of the binary `parlor`, in bytes.
 const BYTES_MAX: u64 = 25_000_000;

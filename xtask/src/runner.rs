@@ -1,20 +1,13 @@
 //! Runs the steps, reports on them, and counts.
 
-use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::Mutex;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::time::Instant;
 
-use crate::excerpt::Excerpt;
 use crate::options::TestOptions;
-use crate::steps::{self, Invocation, Level, Missing, NOT_COVERED, Step, Work};
-use crate::{guards, release, tidy, web};
-
-/// A program that nobody watches has hung if it prints nothing for so long. The longest silence of one that has not
-/// is that of a test which tries all seeds.
-const SILENCE_MAX: Duration = Duration::from_secs(20 * 60);
+use crate::process::{Failure, seconds, spawn};
+use crate::steps::{self, Level, Missing, NOT_COVERED, Step, Work};
+use crate::{guards, programs, release, tidy, web};
 
 /// How a step ended; the texts are for a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,21 +15,6 @@ enum Outcome {
     Passed,
     Failed(Failure),
     Skipped(String),
-}
-
-/// The failure of a step.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Failure {
-    /// What to do: mostly the command that repeats it.
-    pub(crate) why: String,
-    /// The relevant lines of output, for the end of the run.
-    pub(crate) excerpt: Vec<String>,
-}
-
-impl Failure {
-    fn of(why: String) -> Failure {
-        Failure { why, excerpt: Vec::new() }
-    }
 }
 
 /// `cargo xtask tidy`.
@@ -118,18 +96,12 @@ fn outcome(root: &Path, step: &Step, options: &TestOptions) -> Outcome {
 fn perform(root: &Path, work: Work) -> Result<(), Failure> {
     match work {
         Work::Tidy => run_tidy(root),
-        Work::Guards => guards::run(root),
+        Work::Tests(tests) => programs::run(root, &tests),
+        Work::Guards(extent) => guards::run(root, extent),
         Work::Release => release::run(root),
         Work::Web(build) => web::run(root, &build),
         Work::Run(invocations) => {
-            let failed: Vec<Failure> =
-                invocations.iter().filter_map(|invocation| spawn(root, invocation).err()).collect();
-            if failed.is_empty() {
-                return Ok(());
-            }
-            let whys: Vec<&str> = failed.iter().map(|failure| failure.why.as_str()).collect();
-            let why = whys.join("` and `");
-            Err(Failure { why, excerpt: failed.into_iter().flat_map(|failure| failure.excerpt).collect() })
+            Failure::all(invocations.iter().filter_map(|invocation| spawn(root, invocation).err()).collect())
         }
     }
 }
@@ -143,95 +115,6 @@ fn run_tidy(root: &Path) -> Result<(), Failure> {
     println!("tidy: {} violations", violations.len());
     let excerpt = violations.iter().map(ToString::to_string).collect();
     Err(Failure { why: "cargo xtask tidy".to_owned(), excerpt })
-}
-
-/// Runs a program and shows its output; the error is how to repeat it.
-pub(crate) fn spawn(root: &Path, invocation: &Invocation) -> Result<(), Failure> {
-    println!("    $ {invocation}");
-    let failure = |excerpt| Failure { why: invocation.to_string(), excerpt };
-    // A person at a terminal can scroll, and programs draw their progress there.
-    let run = if std::io::stdout().is_terminal() { watched } else { logged };
-    match run(root, invocation) {
-        Ok((true, _)) => Ok(()),
-        Ok((false, excerpt)) => Err(failure(excerpt)),
-        Err(error) => {
-            println!("{invocation}: could not be started: {error}");
-            Err(failure(vec![format!("it could not be started: {error}")]))
-        }
-    }
-}
-
-/// Whether the program succeeded, and the excerpt of its output if it did not.
-type Ran = (bool, Vec<String>);
-
-fn watched(root: &Path, invocation: &Invocation) -> std::io::Result<Ran> {
-    Ok((invocation.command(root).status()?.success(), Vec::new()))
-}
-
-/// Forwards the program's output, and keeps an excerpt of it.
-fn logged(root: &Path, invocation: &Invocation) -> std::io::Result<Ran> {
-    // A person ends a program that hangs by Ctrl-C.
-    let is_unattended = !std::io::stdin().is_terminal();
-    heard(root, invocation, is_unattended.then_some(SILENCE_MAX))
-}
-
-/// With a limit, kills the program and what it started when it prints nothing for so long.
-fn heard(root: &Path, invocation: &Invocation, silence_max: Option<Duration>) -> std::io::Result<Ran> {
-    let mut command = invocation.command(root);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Only without a person: Ctrl-C does not reach another group.
-    #[cfg(unix)]
-    if silence_max.is_some() {
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    }
-    let mut running = command.spawn()?;
-    let excerpt = Mutex::new(Excerpt::default());
-    let (out, err) = (running.stdout.take(), running.stderr.take());
-    // One is enough: a line that does not fit is not needed.
-    let (line, lines) = mpsc::sync_channel(1);
-    let hung = std::thread::scope(|scope| {
-        let (excerpt, other) = (&excerpt, line.clone());
-        scope.spawn(move || out.map(|out| pass_on(out, excerpt, &line, |line| println!("{line}"))));
-        scope.spawn(move || err.map(|err| pass_on(err, excerpt, &other, |line| eprintln!("{line}"))));
-        let silence = silence_max.filter(|silence| !ends_within(&lines, *silence));
-        if silence.is_some() {
-            kill(&mut running);
-        }
-        silence
-    });
-    let succeeded = running.wait()?.success() && hung.is_none();
-    let mut excerpt = excerpt.into_inner().map(Excerpt::into_lines).unwrap_or_default();
-    excerpt.extend(hung.map(|silence| format!("killed: it printed nothing for {}", seconds(silence))));
-    Ok((succeeded, excerpt))
-}
-
-/// Waits until both streams have ended. Returns false if no line came for `silence`.
-fn ends_within(lines: &Receiver<()>, silence: Duration) -> bool {
-    loop {
-        match lines.recv_timeout(silence) {
-            Ok(()) => {}
-            Err(error) => return error == RecvTimeoutError::Disconnected,
-        }
-    }
-}
-
-/// Kills a program with all of its group.
-fn kill(running: &mut Child) {
-    if cfg!(unix) {
-        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", running.id())]).status();
-    }
-    let _ = running.kill();
-}
-
-fn pass_on(from: impl Read, excerpt: &Mutex<Excerpt>, heard: &SyncSender<()>, print: impl Fn(&str)) {
-    for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
-        print(&line);
-        let _ = heard.try_send(());
-        if let Ok(mut excerpt) = excerpt.lock() {
-            excerpt.take(&line);
-        }
-    }
 }
 
 /// Lists what failed and what was skipped; the counts are the last line and stand alone on it.
@@ -262,13 +145,10 @@ fn counts(outcomes: &[(&str, Outcome)]) -> String {
     format!("{passed} passed, {failed} failed, {skipped} skipped")
 }
 
-fn seconds(elapsed: Duration) -> String {
-    format!("{:.1} s", elapsed.as_secs_f64())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::invocation::Invocation;
 
     fn long_step_without_its_tool() -> Step {
         let plan = |_: &Path, _| Err(Missing { why: "no tool".to_owned(), hint: "get it".to_owned() });
@@ -316,22 +196,6 @@ mod tests {
         assert_eq!(why(failing), Err("false quietly` and `false".to_owned()));
         let absent = Work::Run(vec![Invocation::new("no-such-program")]);
         assert_eq!(why(absent), Err("no-such-program".to_owned()));
-    }
-
-    #[test]
-    fn what_a_failed_program_said_is_kept() {
-        let fails = Invocation::new("ls").args("/no/such/folder");
-        let (succeeded, excerpt) = logged(Path::new("."), &fails).expect("it starts");
-        assert!(!succeeded && excerpt.concat().contains("/no/such/folder"), "{excerpt:?}");
-    }
-
-    #[test]
-    fn a_program_that_hangs_is_ended_with_what_it_started() {
-        // It waits for its child, which holds the output open.
-        let hangs = Invocation::new("timeout").args("1000 sleep 1000");
-        let limit = Some(Duration::from_millis(200));
-        let (succeeded, excerpt) = heard(Path::new("."), &hangs, limit).expect("it starts");
-        assert!(!succeeded && excerpt == ["killed: it printed nothing for 0.2 s"], "{excerpt:?}");
     }
 
     #[test]

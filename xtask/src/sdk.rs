@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use crate::steps::{Invocation, Level, Missing, Work, need};
+use crate::invocation::Invocation;
+use crate::steps::{Level, Missing, Work, need};
 use crate::wasm::FILE;
 
 /// Installs exactly what a folder's lock file names.

@@ -1,9 +1,10 @@
 //! The steps of `cargo xtask test`: commands and prerequisites.
 
-use std::fmt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
+use crate::guards::Extent;
+use crate::invocation::Invocation;
+use crate::programs::Tests;
 use crate::{nat, peers, sdk, wasm};
 
 /// How many random cases a run tries. The tests have small defaults of their own.
@@ -39,6 +40,18 @@ const PUBLISHED: [&str; 12] = [
     "parlor-social",
     "parlor-sync",
     "parlor-transport",
+    "parlor-turn",
+];
+
+/// The packages with many random tests.
+const RANDOM: [&str; 8] = [
+    "parlor-client-core",
+    "parlor-hub",
+    "parlor-impair",
+    "parlor-proto",
+    "parlor-sim",
+    "parlor-social",
+    "parlor-sync",
     "parlor-turn",
 ];
 
@@ -84,8 +97,10 @@ impl Level {
 pub(crate) enum Work {
     /// The rules of [`crate::tidy`], in this process.
     Tidy,
+    /// Test programs, some at a time.
+    Tests(Tests),
     /// The guards of [`crate::guards`], in this process.
-    Guards,
+    Guards(Extent),
     /// The size of [`crate::release`], in this process.
     Release,
     /// The build and size of [`crate::web`].
@@ -99,14 +114,6 @@ pub(crate) enum Work {
 pub(crate) struct Missing {
     pub(crate) why: String,
     pub(crate) hint: String,
-}
-
-/// A program to run in the workspace's root. Its `Display` can be pasted into a shell.
-#[derive(Debug)]
-pub(crate) struct Invocation {
-    program: String,
-    args: Vec<String>,
-    env: Vec<(&'static str, String)>,
 }
 
 /// All steps in order: cheap ones that fail early come first.
@@ -126,9 +133,11 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
             plan_seeds,
         ),
     ];
-    steps.push(long("guards", "each guard against a threat, taken out, is missed by its test", |_, _| {
-        Ok(Work::Guards)
-    }));
+    steps.push(long(
+        "guards",
+        "each guard against a threat, taken out, is missed by its test (--weekly: also those without a switch)",
+        plan_guards,
+    ));
     steps.push(long("release", "the binary that users install builds, and has at most 25 MB", |_, _| {
         Ok(Work::Release)
     }));
@@ -216,13 +225,18 @@ fn plan_fmt(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::one(Invocation::cargo("fmt --all --check")))
 }
 
+fn plan_guards(_: &Path, level: Level) -> Result<Work, Missing> {
+    let extent = if level == Level::Weekly { Extent::All } else { Extent::Switched };
+    Ok(Work::Guards(extent))
+}
+
 fn plan_clippy(_: &Path, _: Level) -> Result<Work, Missing> {
     need("cargo clippy --version", "clippy is not installed", "rustup component add clippy")?;
     Ok(Work::one(Invocation::cargo("clippy --workspace --all-features --all-targets -- -D warnings")))
 }
 
 fn plan_test(_: &Path, _: Level) -> Result<Work, Missing> {
-    Ok(Work::one(Invocation::cargo("test --workspace --all-features --no-fail-fast")))
+    Ok(Work::Tests(Tests { packages: &[], env: Vec::new() }))
 }
 
 /// The tests run it too, but skip it silently where it is missing.
@@ -244,15 +258,12 @@ fn plan_deny(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::one(Invocation::cargo("deny check --hide-inclusion-graph licenses bans sources")))
 }
 
-/// Optimized, because thousands of seeds take long without it, but with the debug profile's assertions and
-/// overflow checks. Other crates have almost no random tests, and take long to build.
 fn plan_seeds(_: &Path, level: Level) -> Result<Work, Missing> {
     let chance = Chance::of(level);
-    let tests = Invocation::cargo("test --tests --no-fail-fast --config profile.dev.opt-level=2")
-        .args("-p parlor-proto -p parlor-sync -p parlor-hub -p parlor-turn -p parlor-social -p parlor-impair -p parlor-client-core -p parlor-sim");
     let seeds = or_from_environment("PARLOR_SEEDS", chance.seeds);
     let cases = or_from_environment("PROPTEST_CASES", chance.proptest_cases);
-    Ok(Work::one(tests.env("PARLOR_SEEDS", &seeds).env("PROPTEST_CASES", &cases)))
+    let env = vec![("PARLOR_SEEDS", seeds), ("PROPTEST_CASES", cases)];
+    Ok(Work::Tests(Tests { packages: &RANDOM, env }))
 }
 
 /// Without PostgreSQL the tests run on SQLite alone, and do not report the difference.
@@ -323,73 +334,9 @@ impl Work {
     }
 }
 
-impl Invocation {
-    /// `program` with no arguments yet.
-    pub(crate) fn new(program: &str) -> Invocation {
-        Invocation { program: program.to_owned(), args: Vec::new(), env: Vec::new() }
-    }
-
-    /// Cargo with `args`, which are split at spaces.
-    pub(crate) fn cargo(args: &str) -> Invocation {
-        Invocation::new("cargo").args(args)
-    }
-
-    fn parse(line: &str) -> Invocation {
-        let (program, args) = line.split_once(' ').unwrap_or((line, ""));
-        Invocation::new(program).args(args)
-    }
-
-    /// Adds `args`, which are split at spaces.
-    pub(crate) fn args(mut self, args: &str) -> Invocation {
-        self.args.extend(args.split_whitespace().map(str::to_owned));
-        self
-    }
-
-    /// Sets a variable of the program's environment.
-    pub(crate) fn env(mut self, name: &'static str, value: &str) -> Invocation {
-        self.env.push((name, value.to_owned()));
-        self
-    }
-
-    /// The command, ready to spawn. It has no stdin, so no program can wait for input.
-    pub(crate) fn command(&self, root: &Path) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.args).current_dir(root).stdin(Stdio::null());
-        command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        command
-    }
-
-    fn succeeds_quietly(&self) -> bool {
-        let mut command = self.command(Path::new("."));
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    }
-}
-
-impl fmt::Display for Invocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, value) in &self.env {
-            write!(f, "{name}={} ", quoted(value))?;
-        }
-        write!(f, "{}", quoted(&self.program))?;
-        self.args.iter().try_for_each(|arg| write!(f, " {}", quoted(arg)))
-    }
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_can_be_pasted_into_a_shell() {
-        let doc = Invocation::cargo("doc --no-deps").env("RUSTDOCFLAGS", "-D warnings");
-        assert_eq!(doc.to_string(), "RUSTDOCFLAGS='-D warnings' cargo doc --no-deps");
-    }
 
     #[test]
     fn a_crate_is_packaged_unless_it_is_not_published() {

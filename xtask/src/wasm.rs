@@ -7,7 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::steps::{Invocation, Level, Missing, Work, need};
+use crate::invocation::Invocation;
+use crate::steps::{Level, Missing, Work, need};
 
 /// What the build leaves.
 pub(crate) const FILE: &str = "target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm";

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::runner::{Failure, spawn};
-use crate::steps::Invocation;
+use crate::invocation::Invocation;
+use crate::process::{Failure, spawn};
 use crate::wasm::{FILE, rustup_has_target};
 
 /// Size limit of the file as a page loads it, compressed by `gzip -9`, in bytes. The aim is 230,000:

@@ -116,6 +116,18 @@ mod documents {
     #[cfg(feature = "online")]
     #[doc = include_str!("../../../docs/saves.md")]
     struct Saves;
+    #[cfg(feature = "online")]
+    #[doc = include_str!("../../../docs/progress.md")]
+    struct Progress;
+    #[cfg(feature = "online")]
+    #[doc = include_str!("../../../docs/friends.md")]
+    struct Friends;
+    #[cfg(feature = "online")]
+    #[doc = include_str!("../../../docs/lobbies.md")]
+    struct Lobbies;
+    #[cfg(feature = "online")]
+    #[doc = include_str!("../../../docs/matchmaking.md")]
+    struct Matchmaking;
     #[doc = include_str!("../../../docs/world.md")]
     struct World;
     #[doc = include_str!("../../../docs/feel.md")]

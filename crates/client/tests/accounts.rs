@@ -294,7 +294,23 @@ fn an_account_reads_what_is_stored_about_it_and_is_deleted() {
             break;
         }
     }
-    assert_eq!(kinds, ["account", "sign_ins", "rooms", "inbox", "matches", "boards", "saves"]);
+    assert_eq!(
+        kinds,
+        [
+            "account",
+            "sign_ins",
+            "rooms",
+            "inbox",
+            "matches",
+            "boards",
+            "saves",
+            "objects",
+            "statistics",
+            "achievements",
+            "ratings",
+            "friends"
+        ]
+    );
     let room = turn_room(&hall, &ada);
     let id = room.view().expect("it is connected").id.clone();
     asked(ada.delete_room(&id)).expect("it opened it, and nobody else sits there");

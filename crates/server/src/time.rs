@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
 /// A hundredth: while a wrong time is corrected, a turn of a minute is 0.6 s shorter or longer.
@@ -104,18 +105,20 @@ impl Time {
     pub fn pass(&self, time: Duration) {
         let time_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.0.passed_us.fetch_add(time_us, Ordering::Relaxed);
+        self.0.moved.notify_waiters();
         self.0.moved.notify_one();
     }
 
     /// For tests: the time of day leaps, and no time passes.
     pub fn leap(&self, by_ms: i64) {
         self.0.leapt_ms.fetch_add(by_ms, Ordering::Relaxed);
+        self.0.moved.notify_waiters();
         self.0.moved.notify_one();
     }
 
-    /// Waits until a test moves the clock. May be cancelled.
-    pub async fn moved(&self) {
-        self.0.moved.notified().await;
+    /// Waits until a test moves the clock, counted from this call. May be cancelled.
+    pub fn moved(&self) -> Notified<'_> {
+        self.0.moved.notified()
     }
 }
 

@@ -5,6 +5,8 @@
 pub struct WebPages {
     /// The games that are played on them.
     pub games: Vec<WebGame>,
+    /// Paths of pages that belong to no game, such as the one of operators.
+    pub others: &'static [&'static str],
     /// The pages, and what they load.
     pub files: &'static [WebFile],
 }
@@ -35,9 +37,10 @@ impl WebPages {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// The page of the game at a path.
+    /// The page at a path.
     pub(crate) fn page_at(&self, path: &str) -> Option<&'static WebFile> {
-        self.games.iter().find(|game| game.path == path).and_then(|game| self.file(game.path))
+        let mut paths = self.games.iter().map(|game| game.path).chain(self.others.iter().copied());
+        paths.find(|page| *page == path).and_then(|page| self.file(page))
     }
 
     /// The page of an app's rooms.

@@ -13,6 +13,7 @@
 //! - [`start`] and [`OnlineConfig`]: a server with services, and their configuration
 //! - [`store`]: what outlives a server
 //! - [`operator_token`]: tokens for operators
+//! - [`ScoreReceipt`]: scores that a game's own service signs
 //!
 //! The server knows only [`embed::Services`](parlor_server::embed::Services). No realtime room waits for this
 //! crate.
@@ -23,6 +24,6 @@ pub mod store;
 
 pub use online::{
     GamesError, KEEP_MATCHES_DAYS, Lives, OPERATOR_LIFE_S_MAX, OnlineConfig, OnlineError, OnlineMemory,
-    SIGN_IN_TIME, WebhookConfig, WebhookError, operator_token,
+    RECEIPT_LIFE_S_MAX, SIGN_IN_TIME, ScoreReceipt, WebhookConfig, WebhookError, operator_token,
 };
 pub use start::{StartError, start};

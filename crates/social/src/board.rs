@@ -1,46 +1,13 @@
 //! A board as its operator defines it.
 
+use crate::definition::BadDefinition;
 use crate::entry::{Entry, Submission, Verdict};
-use crate::limits::{NAME_BYTES_MAX, NUMBER_MAX, SEASONS_MAX, TITLE_BYTES_MAX};
+use crate::limits::{NUMBER_MAX, SEASONS_MAX, TITLE_BYTES_MAX, TOLD_MAX};
 use crate::ranks::Key;
 use crate::season::{BadSchedule, Schedule};
-use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use thiserror::Error;
-
-/// The name of a board, unique among those of a game's environment.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BoardName(Arc<str>);
-
-impl BoardName {
-    /// Checks that a text is a name: letters, digits, `.`, `_` and `-`.
-    ///
-    /// # Errors
-    ///
-    /// [`BadBoard`].
-    pub fn new(text: &str) -> Result<Self, BadBoard> {
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if text.is_empty() || text.len() > NAME_BYTES_MAX || !text.bytes().all(is_name) {
-            let sentence =
-                format!("a board's name has 1 to {NAME_BYTES_MAX} letters, digits, `.`, `_` or `-`");
-            return Err(BadBoard { field: "board", sentence });
-        }
-        Ok(BoardName(text.into()))
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for BoardName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// Which scores are better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -75,9 +42,11 @@ pub enum Keep {
 pub enum Writers {
     /// Each player for itself. A changed game can submit any score that the board allows.
     Players,
-    /// The game's own service, for any player.
+    /// The game's own service, for any player; a player with a receipt of it.
     #[default]
     Server,
+    /// The rules of turn rooms, when a game ends; the game's own service as well. For boards.
+    Rules,
 }
 
 /// What an operator defines.
@@ -109,6 +78,10 @@ pub struct Board {
     #[schemars(range(max = SEASONS_MAX))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seasons: Option<u32>,
+    /// Of how many players, the best first, the webhook is told when a season ends. Default: 0, and nothing is told.
+    #[schemars(range(max = TOLD_MAX))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tell: Option<u32>,
     /// When the first submission is accepted, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opens_ms: Option<u64>,
@@ -123,22 +96,6 @@ pub struct Board {
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seats: Option<u64>,
-}
-
-/// Why a definition is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{field}: {sentence}")]
-pub struct BadBoard {
-    /// The wrong field.
-    pub field: &'static str,
-    /// What is wrong with it.
-    pub sentence: String,
-}
-
-impl BadBoard {
-    fn new(field: &'static str, sentence: impl Into<String>) -> Self {
-        BadBoard { field, sentence: sentence.into() }
-    }
 }
 
 /// Why a submission is refused. It changes nothing.
@@ -182,44 +139,52 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// [`BadBoard`] names the first wrong field.
-    pub fn check(&self) -> Result<Option<Schedule>, BadBoard> {
-        if self.title.len() > TITLE_BYTES_MAX {
-            let sentence = format!("it has {} bytes, and {TITLE_BYTES_MAX} are the most", self.title.len());
-            return Err(BadBoard::new("title", sentence));
-        }
+    /// [`BadDefinition`] names the first wrong field.
+    pub fn check(&self) -> Result<Option<Schedule>, BadDefinition> {
+        BadDefinition::title(&self.title)?;
         for (field, number) in [("min", self.min), ("max", self.max)] {
             if number.is_some_and(|number| !is_number(number)) {
-                return Err(BadBoard::new(field, format!("a score is -{NUMBER_MAX} to {NUMBER_MAX}")));
+                return Err(BadDefinition::new(field, format!("a score is -{NUMBER_MAX} to {NUMBER_MAX}")));
             }
         }
         if self.min() > self.max() {
-            return Err(BadBoard::new("max", "it is smaller than `min`"));
+            return Err(BadDefinition::new("max", "it is smaller than `min`"));
         }
         if self.seasons() > SEASONS_MAX {
-            return Err(BadBoard::new("seasons", format!("{SEASONS_MAX} are the most")));
+            return Err(BadDefinition::new("seasons", format!("{SEASONS_MAX} are the most")));
+        }
+        if self.tell > Some(TOLD_MAX) {
+            return Err(BadDefinition::new("tell", format!("{TOLD_MAX} are the most")));
+        }
+        if self.tell.is_some_and(|tell| tell > 0) && self.reset.is_none() {
+            return Err(BadDefinition::new("tell", "a board without `reset` has no season that ends"));
         }
         if let (Some(opens), Some(closes)) = (self.opens_ms, self.closes_ms)
             && closes <= opens
         {
-            return Err(BadBoard::new("closes_ms", "it must be after `opens_ms`"));
+            return Err(BadDefinition::new("closes_ms", "it must be after `opens_ms`"));
         }
         if self.attempts == Some(0) {
-            return Err(BadBoard::new("attempts", "at least 1, or leave it out"));
+            return Err(BadDefinition::new("attempts", "at least 1, or leave it out"));
         }
         if self.seats == Some(0) {
-            return Err(BadBoard::new("seats", "at least 1, or leave it out"));
+            return Err(BadDefinition::new("seats", "at least 1, or leave it out"));
         }
         let schedule = self.reset.as_deref().map(|reset| Schedule::new(reset, self.utc_offset_minutes));
         schedule.transpose().map_err(|error| {
             let field = if error == BadSchedule::Offset { "utc_offset_minutes" } else { "reset" };
-            BadBoard::new(field, error.to_string())
+            BadDefinition::new(field, error.to_string())
         })
     }
 
     /// Past seasons that are kept.
     pub fn seasons(&self) -> u32 {
         self.seasons.unwrap_or(Self::SEASONS)
+    }
+
+    /// Whether the end of a season is told.
+    pub fn tells(&self) -> bool {
+        self.tell.is_some_and(|tell| tell > 0)
     }
 
     /// What a submission makes of an entry.

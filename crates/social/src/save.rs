@@ -3,38 +3,8 @@
 //! Each write of an account has a version above all earlier ones, also of other slots and of removed saves. So a
 //! writer that names a version never replaces a save that it has not read.
 
-use crate::limits::{BEFORE_BYTES_MAX, BEFORE_EACH, BEFORE_MAX, SLOT_BYTES_MAX, SLOTS_MAX};
-use std::fmt;
-use std::sync::Arc;
-
-/// The name of a slot, unique among those of a player.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SlotName(Arc<str>);
-
-impl SlotName {
-    /// Checks that a text is a name: letters, digits, `.`, `_` and `-`.
-    ///
-    /// # Errors
-    /// A sentence about what a name has.
-    pub fn new(text: &str) -> Result<Self, String> {
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if text.is_empty() || text.len() > SLOT_BYTES_MAX || !text.bytes().all(is_name) {
-            return Err(format!("a slot's name has 1 to {SLOT_BYTES_MAX} letters, digits, `.`, `_` or `-`"));
-        }
-        Ok(SlotName(text.into()))
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for SlotName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+use crate::limits::{BEFORE_BYTES_MAX, BEFORE_EACH, BEFORE_MAX, SLOTS_MAX};
+use crate::name::Name;
 
 /// A stored version of a save.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +12,7 @@ pub struct KeptSave {
     /// Its version.
     pub version: u64,
     /// Its slot.
-    pub slot: SlotName,
+    pub slot: Name,
     /// Its bytes, as they are counted.
     pub bytes: u64,
     /// Whether it is what the slot has; otherwise it was replaced or removed.
@@ -91,7 +61,7 @@ pub struct SaveChange {
 /// [`SaveRefused`].
 pub fn write_save(
     kept: &[KeptSave],
-    slot: &SlotName,
+    slot: &Name,
     replaces: Replaces,
     bytes: u64,
 ) -> Result<SaveChange, SaveRefused> {
@@ -113,11 +83,7 @@ pub fn write_save(
 ///
 /// # Errors
 /// [`SaveRefused`].
-pub fn remove_save(
-    kept: &[KeptSave],
-    slot: &SlotName,
-    version: Option<u64>,
-) -> Result<SaveChange, SaveRefused> {
+pub fn remove_save(kept: &[KeptSave], slot: &Name, version: Option<u64>) -> Result<SaveChange, SaveRefused> {
     let current = current(kept, slot).ok_or(SaveRefused::Empty)?;
     if version.is_some_and(|version| version != current.version) {
         return Err(SaveRefused::Stale);
@@ -125,7 +91,7 @@ pub fn remove_save(
     Ok(change(kept, Some(current), 0))
 }
 
-fn current<'a>(kept: &'a [KeptSave], slot: &SlotName) -> Option<&'a KeptSave> {
+fn current<'a>(kept: &'a [KeptSave], slot: &Name) -> Option<&'a KeptSave> {
     kept.iter().find(|it| it.is_current && it.slot == *slot)
 }
 
@@ -163,8 +129,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn slot(number: u8) -> SlotName {
-        SlotName::new(&format!("slot-{number}")).unwrap()
+    fn slot(number: u8) -> Name {
+        Name::new(&format!("slot-{number}")).unwrap()
     }
 
     /// What a store does with a change.
@@ -174,14 +140,6 @@ mod tests {
         }
         kept.retain(|it| !change.forgotten.contains(&it.version));
         kept.extend(new);
-    }
-
-    #[test]
-    fn t4_a_slot_has_a_name_of_few_characters() {
-        for wrong in ["", "a b", "ä", "a/b", &"x".repeat(SLOT_BYTES_MAX + 1)] {
-            assert!(SlotName::new(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(SlotName::new("Castle_1.b-2").unwrap().as_str(), "Castle_1.b-2");
     }
 
     #[test]
@@ -222,7 +180,7 @@ mod tests {
             steps in proptest::collection::vec(step(), 1..120),
         ) {
             let (mut kept, mut newest, mut bytes) = (Vec::<KeptSave>::new(), 0, 0_i64);
-            let mut slots: BTreeMap<SlotName, u64> = BTreeMap::new();
+            let mut slots: BTreeMap<Name, u64> = BTreeMap::new();
             for step in steps {
                 match step {
                     Step::Write(number, replaces, size) => {

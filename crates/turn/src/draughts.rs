@@ -20,7 +20,7 @@
 
 use super::ids::PlayerId;
 use super::refusal::{Code, Refusal};
-use super::rules::{Attempt, Next, Opening, Outcome, Rules};
+use super::rules::{Attempt, Award, Ended, Next, Opening, Outcome, Rules};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
@@ -38,6 +38,8 @@ pub const SQUARES: u8 = 32;
 pub const QUIET_MOVES_MAX: u16 = 80;
 /// The longest path: the start square, and one for each of twelve captures.
 const PATH_LEN_MAX: usize = 13;
+/// The board that counts wins, if an operator has defined it.
+const WINS: &str = "draughts.wins";
 /// Maximum number of legal moves that a refusal lists.
 const MOVES_NAMED_MAX: usize = 12;
 
@@ -336,6 +338,13 @@ impl Rules for Draughts {
             Next::Turn(if turn == Side::Black { state.black.clone() } else { state.white.clone() })
         };
         Ok(Outcome { state: json!(State { board: after.to_string(), turn, quiet, ..state }), next })
+    }
+
+    /// The winner has one more win on the board `draughts.wins`.
+    fn awards(&self, ended: &Ended<'_>) -> Vec<Award> {
+        let win =
+            |winner: &PlayerId| Award { player: winner.clone(), board: WINS.to_owned(), score: 1, sub: 0 };
+        ended.winner.map(win).into_iter().collect()
     }
 }
 

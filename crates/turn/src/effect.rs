@@ -1,6 +1,7 @@
 //! Effects of operations: notices and push notifications.
 
 use super::ids::PlayerId;
+use super::rules::Award;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,6 +13,8 @@ pub enum Effect {
     Notice(Notice),
     /// A push notification for absent players, through inboxes and webhooks that reach devices.
     Push(Push),
+    /// A score for a board, from the rules of a game that has ended.
+    Award(Award),
 }
 
 /// A notice of an event in a room.

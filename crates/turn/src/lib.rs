@@ -49,7 +49,7 @@ pub use op::{
     Actor, ConfiguredBy, Context, Create, End, Join, Kick, NewRoom, Op, Propose, Say, Start, Update, Validate,
 };
 pub use refusal::{Code, Refusal};
-pub use rules::{Attempt, Made, Next, Opening, Outcome, RuleSets, Rules, Secrets};
+pub use rules::{Attempt, Award, Ended, Made, Next, Opening, Outcome, RuleSets, Rules, Secrets};
 pub use view::{ProposalView, RoomView, Summary};
 pub use written::Written;
 

@@ -2,6 +2,8 @@
 
 /// Maximum number of seats.
 pub const PLAYERS_MAX: u16 = 64;
+/// Maximum number of scores that the end of a game awards.
+pub const AWARDS_MAX: usize = 64;
 /// Maximum number of players barred from returning (kicked or out of the running game). Then no one can join.
 pub const BARRED_MAX: usize = 256;
 /// Bytes of an account's or a room's id.

@@ -1,13 +1,13 @@
 //! The course of a game: start, turns, eliminations and end.
 
 use super::config::{OnTimeout, RoleAssignment};
-use super::effect::NoticeKind;
+use super::effect::{Effect, NoticeKind};
 use super::ids::{PlayerId, UnixMillis};
-use super::limits::{REASON_CHARS_MAX, SKIPPED_ROUNDS_MAX};
+use super::limits::{AWARDS_MAX, REASON_CHARS_MAX, SKIPPED_ROUNDS_MAX};
 use super::notify::Work;
 use super::op::{End, Start};
 use super::refusal::{Code, Refusal};
-use super::rules::{Next, RuleSets, Rules};
+use super::rules::{Ended, Next, RuleSets, Rules};
 use super::seats::{ABANDONED, no_such_player};
 use super::{Barred, GameResult, Phase, Status, Turn, TurnRoom, json};
 use rand_chacha::ChaCha12Rng;
@@ -300,6 +300,17 @@ impl TurnRoom {
         });
         self.tell_all(NoticeKind::GameOver, body, work);
         self.call_to_end(&result, work);
+        self.award(&result, work);
+    }
+
+    /// Gives the players what the rules award them.
+    fn award(&self, result: &GameResult, work: &mut Work<'_>) {
+        let Some(rules) = self.rules(work.with.rules).ok().flatten() else { return };
+        let players: Vec<PlayerId> = self.players.iter().map(|player| player.id.clone()).collect();
+        let (winner, reason) = (result.winner.as_ref(), result.reason.as_str());
+        let awards = rules.awards(&Ended { state: &self.state, players: &players, winner, reason });
+        let to_players = awards.into_iter().filter(|award| players.contains(&award.player));
+        work.effects.extend(to_players.take(AWARDS_MAX).map(Effect::Award));
     }
 
     /// Runs due timers. Returns whether any was due.

@@ -47,6 +47,13 @@ pub trait Rules: Send + Sync {
         None
     }
 
+    /// Returns the scores that a game gives its players at its end, however it ended. The server submits them to boards
+    /// whose `writers` are `rules`, with the move that ends the game or not at all. Default: none.
+    fn awards(&self, ended: &Ended<'_>) -> Vec<Award> {
+        let _ = ended;
+        Vec::new()
+    }
+
     /// Returns the filter for hidden information, if the game has any.
     fn secrets(&self) -> Option<&dyn Secrets> {
         None
@@ -126,6 +133,32 @@ pub enum Next {
         /// Why, in one or a few words.
         reason: String,
     },
+}
+
+/// A game that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended<'a> {
+    /// Its last state.
+    pub state: &'a Value,
+    /// The players in the room, also those who are out of the game.
+    pub players: &'a [PlayerId],
+    /// The winner, if there is one.
+    pub winner: Option<&'a PlayerId>,
+    /// Why it ended, in one or a few words.
+    pub reason: &'a str,
+}
+
+/// A score that a game gives a player.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Award {
+    /// Who gets it: a player in the room. Others get nothing.
+    pub player: PlayerId,
+    /// The board, which an operator defines. Where there is none with this name, the award is dropped.
+    pub board: String,
+    /// The score; on a board of sums, what is added.
+    pub score: i64,
+    /// The sub-score, which decides between equal scores.
+    pub sub: i64,
 }
 
 /// The server's rule sets. Clones share them.

@@ -64,36 +64,17 @@ impl Drop for Say {
             let thread = std::thread::current();
             let program = std::env::current_exe().ok();
             let program = program.as_ref().and_then(|path| path.file_stem()?.to_str()).unwrap_or("*");
-            eprintln!(
-                "failed with seed {}; again: {}",
-                self.0,
-                again(self.0, program, thread.name(), profile())
-            );
+            eprintln!("failed with seed {}; again: {}", self.0, again(self.0, program, thread.name()));
         }
     }
 }
 
 /// The command that runs one seed of one test.
-fn again(seed: u64, program: &str, test: Option<&str>, profile: &str) -> String {
+fn again(seed: u64, program: &str, test: Option<&str>) -> String {
     // Cargo appends a hash.
     let file = program.rsplit_once('-').map_or(program, |(file, _)| file);
     let target = if file == "parlor_sim" { "--lib".to_owned() } else { format!("--test {file}") };
-    format!(
-        "PARLOR_SEED={seed} cargo test -p parlor-sim{profile} {target} {} -- --exact",
-        test.unwrap_or_default()
-    )
-}
-
-/// The cargo profile option that builds as this was built: `cargo xtask test --only seeds` optimizes and
-/// keeps the assertions.
-fn profile() -> &'static str {
-    match (cfg!(debug_assertions), env!("OPT_LEVEL")) {
-        (false, _) => " --release",
-        (true, "0") => "",
-        (true, "1") => " --config profile.dev.opt-level=1",
-        (true, "2") => " --config profile.dev.opt-level=2",
-        (true, _) => " --config profile.dev.opt-level=3",
-    }
+    format!("PARLOR_SEED={seed} cargo test -p parlor-sim {target} {} -- --exact", test.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -101,14 +82,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_names_package_profile_file_and_test() {
-        let optimized = " --config profile.dev.opt-level=2";
+    fn the_command_names_package_file_and_test() {
         assert_eq!(
-            again(7, "world-0f3a", Some("shard_2"), optimized),
-            "PARLOR_SEED=7 cargo test -p parlor-sim --config profile.dev.opt-level=2 --test world shard_2 -- --exact"
+            again(7, "world-0f3a", Some("shard_2")),
+            "PARLOR_SEED=7 cargo test -p parlor-sim --test world shard_2 -- --exact"
         );
         assert_eq!(
-            again(8, "parlor_sim-77", Some("a::b"), ""),
+            again(8, "parlor_sim-77", Some("a::b")),
             "PARLOR_SEED=8 cargo test -p parlor-sim --lib a::b -- --exact"
         );
     }

@@ -30,6 +30,10 @@ pub(crate) enum Bench {
     Boards(BoardsArgs),
     /// How long ranks in memory take to load, to ask and to change, and what an entry takes of memory
     Ranks(RanksArgs),
+    /// What a search costs the matchmaker, in memory and on virtual time, and how long players wait
+    Matchmaker(MatchmakerArgs),
+    /// How long a search of four conditions takes among many lobbies in memory
+    Lobbies(LobbiesArgs),
     /// Whether a room costs more where there are many, in instructions
     Rooms(RoomsArgs),
     /// What it takes to share a thousand walkers with 16 clients, beside other libraries: see bench/peers/README.md
@@ -187,6 +191,9 @@ pub(crate) struct BoardsArgs {
     /// Give the server one core, apart from the clients, instead of the whole machine
     #[arg(long)]
     pub one_core: bool,
+    /// Measure Redis on the same machine as well, if it is installed
+    #[arg(long)]
+    pub peers: bool,
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -196,6 +203,32 @@ pub(crate) struct RanksArgs {
     /// Entries, one row each
     #[arg(long, value_delimiter = ',', default_values_t = [100_000, 1_000_000, 10_000_000], value_parser = clap::value_parser!(u32).range(1..=30_000_000))]
     pub entries: Vec<u32>,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MatchmakerArgs {
+    /// Tickets that wait and that nobody fits
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(0..=150_000))]
+    pub tickets: u32,
+    /// Searches that come each second beside them
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub rate: u32,
+    /// Virtual seconds
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(10..=600))]
+    pub seconds: u32,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LobbiesArgs {
+    /// Lobbies, three rows each
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000, 20_000], value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub lobbies: Vec<u32>,
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,

@@ -23,8 +23,10 @@ mod idle;
 mod join;
 mod latency;
 mod load;
+mod lobbies;
 mod loss;
 mod machine;
+mod matchmaker;
 mod member;
 mod network;
 mod output;
@@ -40,6 +42,7 @@ mod rollback;
 mod rooms;
 mod server;
 mod soak;
+mod spread;
 mod stamp;
 mod stand;
 mod table;
@@ -78,6 +81,8 @@ fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Turns(args) => on_one_thread(async |cores| turns::run(cores, args).await),
         Bench::Boards(args) => on_one_thread(async |cores| boards::run(cores, args).await),
         Bench::Ranks(args) => ranks::run(args),
+        Bench::Matchmaker(args) => matchmaker::run(args),
+        Bench::Lobbies(args) => lobbies::run(args),
         Bench::Rooms(args) => rooms::run(args),
         Bench::Replicate(args) => replicate::run(args),
         Bench::ServeWalkers(args) => replicate::serve(args),

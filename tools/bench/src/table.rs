@@ -1,5 +1,6 @@
 //! Tables of figures for people: aligned columns with the unit in the head.
 
+use super::spread::Spread;
 use std::fmt::Write;
 
 /// A column: its head, with the unit, and the cell that a row has in it.
@@ -56,6 +57,19 @@ pub(crate) fn figure(value: impl Into<Option<f64>>, decimals: usize) -> String {
 /// A time in ms.
 pub(crate) fn ms(us: Option<u32>) -> String {
     figure(us.map(|us| f64::from(us) / 1e3), 1)
+}
+
+impl Spread {
+    /// Nanoseconds, shown as microseconds.
+    pub(crate) fn shown(self) -> String {
+        let us = |ns: u64| figure(Some(ns as f64 / 1_000.0), 2);
+        format!("{} / {} / {}", us(self.p50), us(self.p99), us(self.longest))
+    }
+
+    /// As they are.
+    pub(crate) fn plain(self) -> String {
+        format!("{} / {} / {}", self.p50, self.p99, self.longest)
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 pub(crate) mod admin;
 pub(crate) mod board;
+pub(crate) mod lobby;
 mod matches;
 mod serve;
+mod signed_in;
 
 pub(crate) use matches::MatchArgs;
 pub(crate) use serve::{AccountsArg, AdmissionArg, LogFormat, ServeArgs};
@@ -48,6 +50,8 @@ pub(crate) enum Command {
     Match(MatchArgs),
     /// Show the boards of a game and their ranks, and submit scores
     Board(board::BoardArgs),
+    /// Gather players in a lobby, and talk
+    Lobby(lobby::LobbyArgs),
     /// Manage rooms, accounts and backups of a server, as its operator
     Admin(admin::AdminArgs),
     /// Relay UDP to a server through a simulated bad network, for any program
@@ -67,6 +71,12 @@ pub(crate) struct PlayArgs {
     /// Code of the room, for the host: 4 to 12 letters and digits [default: drawn by the server]
     #[arg(long, value_name = "CODE", conflicts_with_all = ["room", "join"])]
     pub code: Option<String>,
+    /// Let the server find others who search, and play with them: it needs --data or --store
+    #[arg(long, value_name = "QUEUE", num_args = 0..=1, default_missing_value = "magpies", conflicts_with_all = ["room", "join", "code", "port", "lan"])]
+    pub find: Option<String>,
+    /// File that keeps who you are, for --find [default: one for each server and name]
+    #[arg(long, value_name = "FILE", requires = "find")]
+    pub session: Option<PathBuf>,
     /// Admission token; valid once
     #[arg(long, env = "PARLOR_TOKEN", value_name = "TOKEN")]
     pub token: Option<String>,

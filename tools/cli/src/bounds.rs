@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[serde(try_from = "String")]
 pub(crate) struct Size(pub(crate) u64);
 
-/// What one account may have: `rooms=256,room-bytes=64M,logs=64M,matches=8,saves=4M,guest-bytes=4M`, or some of it.
+/// What one account may have: `rooms=256,room-bytes=64M,logs=64M,matches=8,saves=4M,objects=8M,guest-bytes=4M`, or some of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct AccountMax {
@@ -19,6 +19,7 @@ pub(crate) struct AccountMax {
     logs: Option<u64>,
     matches: Option<usize>,
     saves: Option<u64>,
+    objects: Option<u64>,
     guest_bytes: Option<u64>,
 }
 
@@ -60,11 +61,14 @@ impl Bounds {
             limits.data_max = bytes;
         }
         limits.app_bytes = self.app_max.map(|Size(bytes)| bytes).or(limits.app_bytes);
-        if let Some(AccountMax { rooms, room_bytes, logs, saves, guest_bytes, .. }) = self.account_max {
+        if let Some(AccountMax { rooms, room_bytes, logs, saves, objects, guest_bytes, .. }) =
+            self.account_max
+        {
             limits.open_rooms = rooms.unwrap_or(limits.open_rooms);
             limits.room_bytes = room_bytes.unwrap_or(limits.room_bytes);
             limits.log_bytes = logs.unwrap_or(limits.log_bytes);
             limits.save_bytes = saves.unwrap_or(limits.save_bytes);
+            limits.object_bytes = objects.unwrap_or(limits.object_bytes);
             limits.guest_bytes = guest_bytes.unwrap_or(limits.guest_bytes);
         }
         if let Some(KeepDays(days)) = self.keep_days {
@@ -113,10 +117,11 @@ impl FromStr for AccountMax {
                 "logs" => most.logs = Some(value.parse::<Size>()?.0),
                 "matches" => most.matches = Some(number(name, value)?),
                 "saves" => most.saves = Some(value.parse::<Size>()?.0),
+                "objects" => most.objects = Some(value.parse::<Size>()?.0),
                 "guest-bytes" => most.guest_bytes = Some(value.parse::<Size>()?.0),
                 _ => {
                     return Err(format!(
-                        "{name:?} is none of rooms, room-bytes, logs, matches, saves, guest-bytes"
+                        "{name:?} is none of rooms, room-bytes, logs, matches, saves, objects, guest-bytes"
                     ));
                 }
             }
@@ -180,14 +185,14 @@ mod tests {
             assert!(wrong.parse::<Size>().unwrap_err().contains("no size"), "{wrong:?}");
         }
         let most = Bounds {
-            account_max: Some("rooms=3, logs=1M, saves=1K, guest-bytes=2M".parse().unwrap()),
+            account_max: Some("rooms=3, logs=1M, saves=1K, objects=3K, guest-bytes=2M".parse().unwrap()),
             ..Bounds::default()
         };
         assert_eq!(most.kept_matches(), None);
         let config = most.apply(OnlineConfig::new("parlor.db")).unwrap();
         let limits = config.limits;
         assert_eq!((limits.open_rooms, limits.log_bytes, limits.guest_bytes), (3, 1 << 20, 2 << 20));
-        assert_eq!(limits.save_bytes, 1 << 10);
+        assert_eq!((limits.save_bytes, limits.object_bytes), (1 << 10, 3 << 10));
         let KeepDays(days) = "guests=3".parse().unwrap();
         assert_eq!(days, Lives { guests_days: 3, ..Lives::default() });
         assert!("guests=0".parse::<KeepDays>().unwrap_err().contains("a day"));

@@ -6,6 +6,7 @@ mod commands;
 mod draughts;
 mod dump;
 mod events;
+mod find;
 mod game;
 mod headless;
 mod logging;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Draughts(args) => commands::draughts::run(&args),
         Command::Match(args) => commands::matches::run(&args),
         Command::Board(args) => commands::board::run(&args),
+        Command::Lobby(args) => commands::lobby::run(&args),
         Command::Impair(args) => commands::impair::run(&args),
     };
     match done {

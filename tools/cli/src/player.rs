@@ -2,6 +2,7 @@
 
 use crate::args::HeadlessArgs;
 use crate::events::Teller;
+use crate::find::OpenRoom;
 use crate::game::{Badge, Bot, GemState, Input, PlayerState, RoundState, Scene, Script, Source, World};
 use crate::report::{Report, Standing};
 use crate::talk::Talk;
@@ -81,6 +82,8 @@ pub(crate) struct Player {
     talk: Talk,
     teller: Option<Teller>,
     gaps: Gaps,
+    /// Others wait for this room, until they know its code.
+    opened: Option<OpenRoom>,
 }
 
 /// How long it took from one update of the state to the next.
@@ -125,6 +128,7 @@ impl Player {
             talk,
             teller: None,
             gaps,
+            opened: None,
         }
     }
 
@@ -205,6 +209,13 @@ impl Player {
         self.listen()?;
         self.talk.speak(&self.room)?;
         self.tell()?;
+        if let Some(opened) = &mut self.opened {
+            let code = self.room.info().code.filter(|_| self.room.is_connected());
+            if let Some(note) = opened.tend(code.map(|code| code.to_string()))? {
+                self.opened = None;
+                self.note(note);
+            }
+        }
         if let Some(path) = self.record.take_if(|_| self.room.is_connected()) {
             self.room.recording().start(path)?;
         }
@@ -220,6 +231,11 @@ impl Player {
             }
         }
         Ok(())
+    }
+
+    /// The room is for others who were found with this player.
+    pub(crate) fn opens_for_others(&mut self, opened: Option<OpenRoom>) {
+        self.opened = opened;
     }
 
     /// The room's server is in this process: the room ends when this member leaves.

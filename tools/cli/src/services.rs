@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use parlor::net::Trust;
-use parlor::online::Pending;
+use parlor::online::{self, Account, Pending};
 use parlor_transport::discovery::{Registry, ServerAddress};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +43,26 @@ pub(crate) fn session_file(named: Option<&Path>, server: &str, name: &str) -> an
         .map(|letter| if letter.is_alphanumeric() || "-._".contains(letter) { letter } else { '_' })
         .collect();
     Ok(folder.join("parlor").join("sessions").join(file))
+}
+
+/// A player's account for an app at the server that is named, or the one on this machine. The server is not asked yet.
+///
+/// # Errors
+/// What is wrong with the server's address, or with the files of the sign-in and of root certificates.
+pub(crate) fn account(
+    server: Option<&str>,
+    app: &str,
+    name: &str,
+    (session, ca): (Option<&Path>, Option<&Path>),
+) -> anyhow::Result<Account> {
+    let server = self::server(server)?;
+    let session = session_file(session, &server, name)?;
+    let sign_in = online::sign_in(&server).name(name).session_file(&session);
+    let sign_in = match ca {
+        Some(file) => sign_in.trust(roots(file)?),
+        None => sign_in,
+    };
+    Ok(sign_in.account(app)?)
 }
 
 /// Waits for an answer.

@@ -18,6 +18,9 @@ const GAMES: [WebGame; 3] = [
     WebGame { app: "draughts", path: "/draughts" },
 ];
 
+/// Pages that belong to no game: the one of operators.
+const OTHERS: &[&str] = &["/admin"];
+
 /// The pages for a server that serves these apps, or all.
 pub(crate) fn pages(apps: Option<&[String]>) -> WebPages {
     pages_with(FILES, apps)
@@ -41,7 +44,7 @@ fn pages_with(files: &'static [WebFile], apps: Option<&[String]>) -> WebPages {
     let is_served = |app: &str| apps.is_none_or(|apps| apps.iter().any(|served| served == app));
     let is_built = |path: &str| files.iter().any(|file| file.path == path);
     let games = GAMES.into_iter().filter(|game| is_served(game.app) && is_built(game.path)).collect();
-    WebPages { games, files }
+    WebPages { games, others: OTHERS, files }
 }
 
 /// Where a browser on this machine finds a path of a server. To this machine, and no other, a server speaks HTTP without
@@ -110,7 +113,10 @@ mod tests {
         assert!(assets.len() >= 3, "{assets:?}");
         assert!(others.iter().any(|page| page.path == "/"));
         let is_of_a_game = |path: &str| GAMES.iter().any(|game| game.path == path);
-        let is_page = |file: &WebFile| is_of_a_game(file.path) && file.content_type.starts_with("text/html");
+        let is_page = |file: &WebFile| {
+            (is_of_a_game(file.path) || OTHERS.contains(&file.path))
+                && file.content_type.starts_with("text/html")
+        };
         assert!(others.iter().all(|file| is_page(file)), "{others:?}");
         assert!(FILES.iter().all(|file| file.gzip.starts_with(&[0x1f, 0x8b])), "gzip begins so");
     }

@@ -5,6 +5,7 @@ import type { BadNetwork } from "parlor/impair";
 import type { NetGraphElement } from "parlor/netgraph";
 import { InviteDialog } from "../../shared/invite.ts";
 import { byId, setText } from "../../shared/page.ts";
+import { Best, board } from "./best.ts";
 import { Bot } from "./bot.ts";
 import type { Controls } from "./controls.ts";
 import type { Painter, Piece } from "./draw.ts";
@@ -47,6 +48,7 @@ export class Table {
   readonly #over = new AbortController();
   readonly #addBot = byId("add-bot", HTMLButtonElement);
   readonly #net = byId("net") as NetGraphElement;
+  readonly #best: Best;
   #nextHud = 0;
   #noticeUntil = 0;
   /** Shots of this player, and how many of them met something on its screen. */
@@ -57,6 +59,7 @@ export class Table {
     const { room, painter, controls, switches, network } = seat;
     this.#seat = seat;
     this.#game = new Game(room);
+    this.#best = new Best(byId("best"), () => board(room.players.get(room.me)?.name.trim() ?? ""));
     this.#hands = { room, network, seen: () => this.#pieces(true), figures: () => this.figures, pilot: undefined };
     const { signal } = this.#over;
     const invite = new InviteDialog({ title: "Arena", command: (code) => `arena --join ${code}` }, signal);
@@ -90,6 +93,7 @@ export class Table {
       invite.close();
       this.#net.room = undefined;
       byId("ranking").replaceChildren();
+      this.#best.close();
     });
     if (room.isHost && room.players.size === 1) void this.#firstBots();
   }
@@ -134,6 +138,7 @@ export class Table {
     switches.showLag(this.#game.compensatesLag, room.isHost);
     showScores(byId("ranking"), room, pieces);
     const { fired, seenHits, counted } = this.figures;
+    this.#best.note(counted, timeMs);
     setText(byId("hits"), `${fired} shots · ${seenHits} hits seen · ${counted} counted`);
     const banner = { reconnecting: "The connection is lost. Trying again…", migrating: "The host is gone. Another player goes on…" };
     const text = banner[room.status as keyof typeof banner] ?? "";

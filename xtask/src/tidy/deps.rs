@@ -126,7 +126,7 @@ const PURE: [&str; 7] = [
     "parlor-client-core",
 ];
 /// External crates that pure code may use: they compute, without I/O.
-const PURE_ALLOWED: [&str; 13] = [
+const PURE_ALLOWED: [&str; 14] = [
     "bytes",
     "chrono",
     "croner",
@@ -136,6 +136,7 @@ const PURE_ALLOWED: [&str; 13] = [
     "serde_json",
     "serde_path_to_error",
     "sha2",
+    "skillratings",
     "thiserror",
     "xxhash-rust",
     "rand_chacha",

@@ -7,10 +7,12 @@
 mod passport;
 
 use super::error::OnlineError;
+use super::lists::escaped;
+use super::room::Place;
 use super::session::Session;
 use super::token_store::TokenStore;
 use super::who::{self, Who};
-use crate::net::{self, NetError, Response, Trust};
+use crate::net::{self, Connection, NetError, Response, Trust};
 use parlor_transport::discovery::ServerAddress;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -93,6 +95,19 @@ pub enum AccountError {
     },
 }
 
+impl AccountError {
+    /// Whether the same request may be answered later.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            AccountError::Net(_) => true,
+            AccountError::Refused(error) => {
+                matches!(error.code.as_str(), "unavailable" | "too_often" | "too_much_unread")
+            }
+            AccountError::NoAccounts { .. } | AccountError::Deleted | AccountError::BadAnswer { .. } => false,
+        }
+    }
+}
+
 /// A pending answer. No call blocks: call [`poll`](Self::poll) in each frame. Dropping it ignores the answer.
 #[derive(Debug)]
 #[must_use = "the answer is had by poll()"]
@@ -110,6 +125,50 @@ impl<T> Pending<T> {
     }
 }
 
+/// Answers that are waited for at the same time.
+pub(super) struct Waiting<T>(Vec<Pending<T>>);
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Self {
+        Waiting(Vec::new())
+    }
+}
+
+impl<T> Waiting<T> {
+    pub(super) fn push(&mut self, pending: Pending<T>) {
+        self.0.push(pending);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The answers that have arrived.
+    pub(super) fn poll(&mut self) -> Vec<Result<T, AccountError>> {
+        let mut arrived = Vec::new();
+        self.0.retain_mut(|pending| match pending.poll() {
+            Some(answer) => {
+                arrived.push(answer);
+                false
+            }
+            None => true,
+        });
+        arrived
+    }
+}
+
+/// An answer without fields.
+#[derive(Deserialize)]
+struct Done {}
+
+/// A part of a list.
+#[derive(Deserialize)]
+struct Part<T> {
+    #[serde(alias = "achievements", alias = "friends", alias = "objects", alias = "statistics")]
+    items: Vec<T>,
+    next: Option<String>,
+}
+
 /// A request to a server.
 #[derive(Clone, Debug)]
 pub(super) enum Question {
@@ -117,6 +176,8 @@ pub(super) enum Question {
     Get(String),
     /// A POST request: an operation's path, with its input.
     Post(String, Value),
+    /// The same as a PATCH request.
+    Patch(String, Value),
 }
 
 impl Account {
@@ -135,6 +196,39 @@ impl Account {
     /// Sends a request to the account's own server, in the background.
     pub(super) fn ask<T: DeserializeOwned + Send + 'static>(&self, question: Question) -> Pending<T> {
         self.work(|shared| async move { shared.ask_own(question).await })
+    }
+
+    /// Asks for something whose answer only says that it is done.
+    pub(super) fn ask_done(&self, question: Question) -> Pending<()> {
+        self.work(|shared| async move {
+            let Done {} = shared.ask_own(question).await?;
+            Ok(())
+        })
+    }
+
+    /// Reads all parts of a list at a path, which may have a query.
+    pub(super) fn ask_all<T: DeserializeOwned + Send + 'static>(&self, path: String) -> Pending<Vec<T>> {
+        self.work(|shared| async move {
+            let separator = if path.contains('?') { '&' } else { '?' };
+            let (mut all, mut part) = (Vec::new(), path.clone());
+            loop {
+                let Part { items, next } = shared.ask_own(Question::Get(part)).await?;
+                all.extend(items);
+                let Some(next) = next else { return Ok(all) };
+                part = format!("{path}{separator}after={}", escaped(&next));
+            }
+        })
+    }
+
+    /// Gets an access token other than `over`.
+    pub(super) fn access_token(&self, over: Option<String>) -> Pending<String> {
+        self.work(|shared| async move { Ok(shared.access(over.as_deref()).await?.0) })
+    }
+
+    /// Connects to the JSON socket of the account's own server.
+    pub(super) fn socket(&self) -> Connection {
+        let Shared { server, trust, .. } = &*self.shared;
+        Place::new(server.clone(), trust.clone()).connect()
     }
 
     /// Runs a future in the background.
@@ -230,10 +324,11 @@ impl Shared {
                 let url = format!("{base}{path}");
                 (url.clone(), options.get(&url))
             }
-            Question::Post(path, input) => {
+            Question::Post(path, input) | Question::Patch(path, input) => {
                 let url = format!("{base}{path}");
                 let options = options.header("content-type", "application/json");
-                (url.clone(), options.post(&url, input.to_string()))
+                let method = if matches!(question, Question::Post(..)) { "POST" } else { "PATCH" };
+                (url.clone(), options.fetch(method, &url, input.to_string()))
             }
         };
         let response = timeout(PATIENCE, request.response())

@@ -45,6 +45,9 @@ pub struct Score {
     /// Names the submission. One that is sent again with the same id counts once. Default: a random id, so
     /// that only repetitions of the same call are known.
     pub id: Option<String>,
+    /// What the game's own service signed: with it a player submits to a board that the service writes. Good once, for
+    /// exactly this score.
+    pub receipt: Option<String>,
 }
 
 /// What a score has made of the player's entry.
@@ -182,11 +185,14 @@ impl Board {
 
     /// Submits a score with what belongs to it, as [`submit`](Self::submit) does.
     pub fn submit_with(&self, score: Score) -> Pending<Submitted> {
-        let Score { score, sub, extra, id } = score;
+        let Score { score, sub, extra, id, receipt } = score;
         let id = id.unwrap_or_else(random_id);
         let mut input = json!({ "score": score, "sub": sub, "id": id });
         if let Some(extra) = extra {
             input["extra"] = Value::Object(extra);
+        }
+        if let Some(receipt) = receipt {
+            input["receipt"] = receipt.into();
         }
         let question = Question::Post(self.path("/scores"), input);
         self.account.work(|shared| async move { shared.ask_until_answered(question).await })
@@ -209,6 +215,11 @@ impl Board {
             input["season"] = season.into();
         }
         self.account.ask(Question::Post(self.path("/of"), input))
+    }
+
+    /// Reads the player's own entry and those of its friends: up to 100, with their ranks among all.
+    pub fn friends(&self) -> Pending<BoardPage> {
+        self.get("/friends", &[])
     }
 
     /// Lists the seasons that have or had entries, the newest first.

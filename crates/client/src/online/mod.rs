@@ -37,7 +37,11 @@
 //! - [`TurnRoom`], [`Event`]: a turn room and its events
 //! - [`Account`]: the same player in realtime rooms, and its lists
 //! - [`Board`]: scores and ranks
-//! - [`Saves`]: what a player saves in slots
+//! - [`Statistics`], [`Achievements`]: what a player has done
+//! - [`Friends`], [`News`]: friends, and who of them is here
+//! - [`Lobby`]: players who gather, and parties
+//! - [`MatchSearch`], [`Search`]: others to play with
+//! - [`Saves`], [`Storage`]: what a player saves in slots, and other objects of a game
 //! - [`Session`]: what a game saves so that its player keeps the account after a restart
 //! - [`RoomView`]: all readable data of a room
 //!
@@ -48,13 +52,20 @@ mod boards;
 mod core;
 mod error;
 mod event;
+mod filter;
+mod friends;
 mod lists;
+mod lobby;
+mod news;
 mod own_data;
+mod progress;
 mod repeat;
 mod room;
 mod saves;
+mod search;
 mod session;
 mod sign_in;
+mod storage;
 mod token_store;
 mod view;
 mod who;
@@ -63,10 +74,23 @@ pub use account::{Account, AccountError, Pending};
 pub use boards::{Board, BoardEntry, BoardInfo, BoardList, BoardPage, BoardSeason, Score, Submitted};
 pub use error::{OnlineError, RoomFailure};
 pub use event::Event;
+pub use filter::{Filter, Properties, Property};
+pub use friends::{Friend, FriendState, Friends};
 pub use lists::{Happened, KeptMatch, LiveMatch, LogEntry, MatchFilter, MatchLog, Part, RoomSummary};
+pub use lobby::{
+    Lobby, LobbyAccess, LobbyClosed, LobbyEvent, LobbyMember, LobbyRoom, LobbySearch, LobbyView, MyLobbies,
+    NewLobby,
+};
+pub use news::{FriendNews, News, NewsEvent};
 pub use own_data::{AccountInfo, ExportPart};
+pub use progress::{
+    Achievement, AchievementWritten, Achievements, Rating, Statistic, StatisticWrite, Statistics,
+    StatisticsWritten,
+};
 pub use room::TurnRoom;
 pub use saves::{Save, SaveInfo, Saved, Saves, WholeSave};
+pub use search::{MatchFound, MatchPlayer, MatchSearch, QueueInfo, Search, SearchEnded, SearchEvent};
 pub use session::{Session, SessionError};
 pub use sign_in::{SignIn, sign_in};
+pub use storage::{NewObject, Object, ObjectId, Storage};
 pub use view::{Phase, RoomPlayer, RoomResult, RoomView};

@@ -30,7 +30,7 @@ impl Place {
         }
     }
 
-    fn connect(&self) -> Connection {
+    pub(super) fn connect(&self) -> Connection {
         net::Options::of_online().trust(self.trust.clone()).websocket(&self.url)
     }
 }

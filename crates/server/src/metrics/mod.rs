@@ -25,7 +25,7 @@ use prometheus_client::registry::Registry;
 /// Maximum number of games with their own metrics. All others are counted together.
 const APPS_MAX: usize = 64;
 /// Maximum number of operations of services. Each has its own metrics.
-pub const OPERATIONS_MAX: usize = 100;
+pub const OPERATIONS_MAX: usize = 160;
 /// The label of everything without its own.
 const OTHER: &str = "other";
 /// Bounds of the histogram of answering times, in seconds.

@@ -8,6 +8,7 @@ use parlor_testing::{Answer, TestServer, creating};
 const FILES: &[WebFile] = &[
     WebFile { path: "/", content_type: "text/html; charset=utf-8", gzip: b"the page" },
     WebFile { path: "/arena", content_type: "text/html; charset=utf-8", gzip: b"the arena" },
+    WebFile { path: "/admin", content_type: "text/html; charset=utf-8", gzip: b"for operators" },
     WebFile { path: "/draughts", content_type: "text/html; charset=utf-8", gzip: b"the board" },
     WebFile { path: "/assets/play.0a1b2c3d.js", content_type: "text/javascript", gzip: b"the script" },
 ];
@@ -16,7 +17,10 @@ async fn start() -> TestServer {
     let magpies = WebGame { app: "magpies", path: "/" };
     let arena = WebGame { app: "arena", path: "/arena" };
     let games = vec![magpies, arena];
-    TestServer::start_with(|config, _| config.web_pages = WebPages { games, files: FILES }).await
+    TestServer::start_with(|config, _| {
+        config.web_pages = WebPages { games, others: &["/admin"], files: FILES }
+    })
+    .await
 }
 
 /// Asks as a browser whose user opens an address.
@@ -66,6 +70,10 @@ async fn each_game_has_its_page_and_no_other_file_is_one() {
     let told = server.get("/web.json").await;
     let games = r#""games":[{"app":"magpies","path":"/"},{"app":"arena","path":"/arena"}]"#;
     assert!(told.body().contains(games), "{told:?}");
+    assert!(!told.body().contains("/admin"), "it is no game");
+    let page = navigate(&server, "/admin", "gzip").await;
+    assert_eq!((page.status(), page.body()), (200, "for operators"));
+    assert!(page.head().contains("content-security-policy: default-src 'none'"), "{page:?}");
     // The board's file is there, but not its game: this server does not serve the app.
     for path in ["/draughts", "/arena/", "/arena/x", "/nothing"] {
         assert_eq!(navigate(&server, path, "gzip").await.status(), 404, "{path}");

@@ -88,6 +88,8 @@ pub(super) async fn ban(services: Services, caller: Caller, input: BanAccount) -
     // Access tokens are valid for some minutes more, and devices may be connected.
     services.bans().changed(&realm, &account);
     services.feeds().close(&realm, &account);
+    services.leaves_all_lobbies(&realm, &account);
+    services.leaves_all_searches(&realm, &account);
     if let Some(tickets) = services.access().tickets() {
         tickets.bar(realm.clone(), account.to_string(), services.time().now_s());
     }
@@ -185,6 +187,8 @@ pub(super) struct Status {
     log_bytes: u64,
     /// Bytes of this environment's saves.
     save_bytes: u64,
+    /// Bytes of this environment's objects.
+    object_bytes: u64,
     /// Webhooks of this environment that wait.
     webhooks_waiting: u64,
     /// Webhooks of this environment that went untold because too many waited.
@@ -207,6 +211,7 @@ pub(super) async fn status(services: Services, caller: Caller, _: Nothing) -> Re
         open_rooms: holding.open_rooms,
         log_bytes: holding.log_bytes,
         save_bytes: holding.save_bytes,
+        object_bytes: holding.object_bytes,
         store_commits: counters.groups,
         store_writes: counters.writes,
         store_failed: counters.failed,

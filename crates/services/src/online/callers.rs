@@ -3,12 +3,52 @@
 use super::failure::{Failure, Kind};
 use super::table::Caller;
 use super::{Services, bans};
-use crate::store::AccountId;
+use crate::store::{AccountId, Role};
 use core::time::Duration;
 use parlor_server::embed::OpenGuess;
 use parlor_server::realm::{Realm, environment_of};
 
+impl Caller {
+    /// Whether it is no operator.
+    pub(super) fn is_player(&self) -> bool {
+        self.identity.as_ref().is_none_or(|identity| identity.role == Role::Player)
+    }
+}
+
+/// An account's id in an input.
+pub(super) fn account_id(text: &str, path: &str) -> Result<AccountId, Failure> {
+    AccountId::new(text).map_err(|error| Failure::field(path, error.to_string()))
+}
+
 impl Services {
+    /// The account that a request is about: the player's own, or the one that an operator names.
+    pub(super) fn subject(
+        &self,
+        caller: &Caller,
+        named: Option<&str>,
+        path: &str,
+    ) -> Result<(Realm, AccountId), Failure> {
+        let (realm, own) = self.account_of(caller)?;
+        match named {
+            None if caller.is_player() => Ok((realm, own)),
+            None => Err(Failure::missing(path, "name the player's account")),
+            Some(named) => Ok((realm, account_id(named, path)?)),
+        }
+    }
+
+    /// The same for what players do for themselves only.
+    pub(super) fn own_or_named(
+        &self,
+        caller: &Caller,
+        named: Option<&str>,
+    ) -> Result<(Realm, AccountId), Failure> {
+        let (realm, account) = self.subject(caller, named, "account")?;
+        if caller.is_player() && account != self.account_of(caller)?.1 {
+            return Err(Failure::field("account", "players do this for themselves: leave it out"));
+        }
+        Ok((realm, account))
+    }
+
     /// The realm named by a caller without a token.
     pub(super) fn realm(&self, app: &str, environment: &str) -> Result<Realm, Failure> {
         if self.0.apps.as_ref().is_some_and(|apps| !apps.iter().any(|served| served == app)) {

@@ -75,6 +75,11 @@ impl Failure {
         Self::new(Kind::BadInput, "bad_input", sentence).at(path)
     }
 
+    /// A field of the input is missing that this caller must give.
+    pub(crate) fn missing(path: impl Into<String>, sentence: impl Into<String>) -> Self {
+        Self::new(Kind::BadInput, "missing_field", sentence).at(path)
+    }
+
     /// It cannot be done at present, and may be after this time.
     pub(crate) fn unavailable(sentence: impl Into<String>, retry_after: Duration) -> Self {
         Self::new(Kind::Unavailable, "unavailable", sentence).after(retry_after)
@@ -90,6 +95,15 @@ impl Failure {
     pub(crate) fn at(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self
+    }
+
+    /// Puts a field before the path: the wrong one is below it.
+    pub(crate) fn below(self, field: &str) -> Self {
+        let path = match &self.path {
+            Some(path) => format!("{field}.{path}"),
+            None => field.to_owned(),
+        };
+        self.at(path)
     }
 
     /// Adds the time to retry.

@@ -1,11 +1,14 @@
-//! Live feeds: connected devices of a player receive its notices at once.
+//! Live feeds: connected devices of a player receive its notices and news at once.
 //!
 //! A feed is a hint, the inbox is the truth: a device that missed notices reads its inbox from the last
-//! number that it knows. A feed lasts no longer than the right to it: it ends with its sign-in, with its
+//! number that it knows. News are about what is in memory only, such as presence (`news.rs`). A feed lasts no longer than the right to it: it ends with its sign-in, with its
 //! access token (`socket.rs`), and with a ban.
 
+use super::news::{News, Topic};
 use super::unread::{Share, Unread};
 use crate::store::{AccountId, SignInId};
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
 use parlor_hub::Origin;
 use parlor_server::realm::Realm;
 use std::collections::HashMap;
@@ -15,7 +18,7 @@ use tokio::sync::mpsc;
 /// Maximum number of notices that wait for one device. A slower device is cut off, and reads its inbox later.
 const WAITING_MAX: usize = 64;
 /// Maximum number of feeds of one player. The oldest is cut off.
-const DEVICES_MAX: usize = 8;
+const DEVICES_MAX: usize = 16;
 
 type Key = (Realm, AccountId);
 /// The devices of one player.
@@ -29,6 +32,9 @@ struct Device {
     /// The sign-in of its access token.
     sign_in: Option<SignInId>,
     waiting: mpsc::Sender<PendingNotice>,
+    news: Arc<News>,
+    /// Its shortest measured round trip in milliseconds; `u32::MAX` before the first.
+    rtt_ms: Arc<AtomicU32>,
     /// Set before it is removed, unless it is cut off.
     end: Arc<OnceLock<End>>,
 }
@@ -51,12 +57,21 @@ pub(super) struct FeedOwner {
     pub(super) sign_in: Option<SignInId>,
 }
 
-/// A notice that waits for a device, and its charge to the memory of the device's address.
+/// What a device is sent.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// A notice of the inbox.
+    Notice(PendingNotice),
+    /// Something that is so now.
+    News(PendingNotice),
+}
+
+/// A text that waits for a device, and its charge to the memory of the device's address.
 #[derive(Debug)]
 pub(super) struct PendingNotice {
     pub(super) text: Arc<str>,
     #[expect(dead_code, reason = "it is held, not used")]
-    share: Share,
+    pub(super) share: Share,
 }
 
 /// All feeds of a server.
@@ -70,6 +85,8 @@ pub(super) struct Feeds {
 #[derive(Debug)]
 pub(super) struct Feed {
     notices: mpsc::Receiver<PendingNotice>,
+    news: Arc<News>,
+    rtt_ms: Arc<AtomicU32>,
     feeds: super::Services,
     owner: FeedOwner,
     number: u64,
@@ -80,18 +97,39 @@ impl Feeds {
     /// Opens a feed of a player.
     pub(super) fn open(services: &super::Services, owner: FeedOwner, origin: Origin) -> Feed {
         let feeds = services.feeds();
-        let number = feeds.opened.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+        let number = feeds.opened.fetch_add(1, Ordering::Relaxed);
         let (sender, notices) = mpsc::channel(WAITING_MAX);
         let end = Arc::<OnceLock<End>>::default();
+        let news = Arc::<News>::default();
         let mut open = feeds.lock();
         let devices = open.entry(owner.key()).or_default();
         if devices.len() >= DEVICES_MAX {
             devices.remove(0);
         }
         let sign_in = owner.sign_in.clone();
-        devices.push(Device { number, origin, sign_in, waiting: sender, end: Arc::clone(&end) });
+        let (kept, end_of) = (Arc::clone(&news), Arc::clone(&end));
+        let rtt_ms = Arc::new(AtomicU32::new(u32::MAX));
+        let measured = Arc::clone(&rtt_ms);
+        devices.push(Device {
+            number,
+            origin,
+            sign_in,
+            waiting: sender,
+            news: kept,
+            rtt_ms: measured,
+            end: end_of,
+        });
         drop(open);
-        Feed { notices, feeds: services.clone(), owner, number, end }
+        services.has_come(&owner.realm, &owner.player);
+        Feed { notices, news, rtt_ms, feeds: services.clone(), owner, number, end }
+    }
+
+    /// The shortest round trip that was measured over the connections of a player, in milliseconds.
+    pub(super) fn rtt_ms(&self, realm: &Realm, player: &AccountId) -> Option<u32> {
+        let open = self.lock();
+        let devices = open.get(&(realm.clone(), player.clone()))?;
+        let measured = devices.iter().map(|device| device.rtt_ms.load(Ordering::Relaxed)).min()?;
+        (measured < u32::MAX).then_some(measured)
     }
 
     /// Whether a player has a feed.
@@ -109,6 +147,29 @@ impl Feeds {
             let share = unread.take(device.origin, notice.len());
             share.is_ok_and(|share| {
                 device.waiting.try_send(PendingNotice { text: Arc::clone(notice), share }).is_ok()
+            })
+        });
+        if devices.is_empty() {
+            open.remove(&key);
+        }
+    }
+
+    /// Sends news to all devices of a player. What waits of the same topic is replaced. A device whose address is over
+    /// its memory limit, or that has too many topics, is cut off.
+    pub(super) fn tell_news(
+        &self,
+        unread: &Unread,
+        (realm, player): (&Realm, &AccountId),
+        topic: &Topic,
+        text: &Arc<str>,
+    ) {
+        let mut open = self.lock();
+        let key = (realm.clone(), player.clone());
+        let Some(devices) = open.get_mut(&key) else { return };
+        devices.retain(|device| {
+            let share = unread.take(device.origin, text.len());
+            share.is_ok_and(|share| {
+                device.news.put(topic.clone(), PendingNotice { text: Arc::clone(text), share })
             })
         });
         if devices.is_empty() {
@@ -150,16 +211,26 @@ impl FeedOwner {
 }
 
 impl Feed {
-    /// Returns the next notice. Cancel safe.
+    /// Returns the next notice, or news if none waits. Cancel safe.
     ///
     /// # Errors
     /// [`End`], even if notices wait: they are no longer for this device.
-    pub(super) async fn next(&mut self) -> Result<PendingNotice, End> {
-        let notice = self.notices.recv().await;
+    pub(super) async fn next(&mut self) -> Result<Heard, End> {
+        let heard = tokio::select! {
+            biased;
+            notice = self.notices.recv() => notice.map(Heard::Notice),
+            news = self.news.next() => Some(Heard::News(news)),
+        };
         match self.end.get() {
             Some(end) => Err(*end),
-            None => notice.ok_or(End::CutOff),
+            None => heard.ok_or(End::CutOff),
         }
+    }
+
+    /// Records a measured round trip of its device.
+    pub(super) fn measured(&self, rtt: Duration) {
+        let rtt_ms = u32::try_from(rtt.as_millis()).unwrap_or(u32::MAX - 1);
+        self.rtt_ms.fetch_min(rtt_ms, Ordering::Relaxed);
     }
 
     /// Whether it is the feed of this player, by this sign-in.
@@ -180,6 +251,8 @@ impl Drop for Feed {
                 open.remove(&key);
             }
         }
+        drop(open);
+        self.feeds.may_have_gone(&self.owner.realm, &self.owner.player);
     }
 }
 

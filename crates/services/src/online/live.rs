@@ -182,6 +182,29 @@ pub(super) async fn remove(services: Services, caller: Caller, input: RemoveMemb
     Ok(DONE)
 }
 
+/// The kind of a live room.
+pub(super) async fn kind_of_room(
+    services: &Services,
+    realm: &Realm,
+    code: RoomCode,
+) -> Result<Option<&'static str>, Failure> {
+    let room = services.live().shards.room(code).await.map_err(going_down)?;
+    Ok(room.filter(|room| is_of(room, realm)).map(|room| room.kind.as_str()))
+}
+
+/// The kind of a live room in which this account has a seat.
+pub(super) async fn kind_of_own_room(
+    services: &Services,
+    realm: &Realm,
+    account: &AccountId,
+    code: RoomCode,
+) -> Result<Option<&'static str>, Failure> {
+    let details = services.live().shards.room_details(code).await.map_err(going_down)?;
+    let details = details.filter(|details| is_of(&details.room, realm));
+    let sits = |member: &MemberSummary| member.user.as_deref() == Some(account.as_str());
+    Ok(details.filter(|details| details.members.iter().any(sits)).map(|details| details.room.kind.as_str()))
+}
+
 /// Removes an account from all live rooms of its realm; returns how many seats it had. Hubs find the seats by
 /// an index, so concurrent deletions cost no more than the seats (threat 50). Ban the account first, or it
 /// may join again meanwhile.

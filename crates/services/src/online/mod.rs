@@ -12,35 +12,50 @@ mod answer;
 mod bans;
 mod boards;
 mod budgets;
+mod by_realm;
 mod callers;
 mod charges;
 mod codes;
 mod config;
 mod deadlines;
+mod definitions;
 mod embedded;
+mod entrances;
 mod failure;
 mod feeds;
+mod friends;
 mod games;
 mod goodbye;
 mod hashing;
+mod here;
 mod inbox;
 mod json;
 mod live;
 mod lives;
+mod lobbies;
 mod matches;
+mod matchmaking;
+mod news;
+mod of_players;
 mod openapi;
 mod operations;
 mod outbox_shares;
 mod own_data;
 mod page;
 mod password;
-mod presence;
+mod progress;
+mod properties;
+mod ratings;
+mod realm_cache;
+mod receipts;
 mod rest;
 mod role;
 mod rooms;
 mod saves;
 mod secrets;
+mod seen;
 mod socket;
+mod storage;
 mod table;
 mod tickets;
 mod tokens;
@@ -62,6 +77,7 @@ pub use games::GamesError;
 use goodbye::Goodbye;
 use live::Live;
 use lives::SweptRows;
+use of_players::OfPlayers;
 use openapi::Document;
 use outbox_shares::OutboxShares;
 use parlor_hub::Origin;
@@ -71,12 +87,12 @@ use parlor_server::embed::{self, Access, Metrics, Parts, TicketKey, Tickets, loc
 use parlor_server::realm::{InvalidId, Realm};
 use parlor_turn::RuleSets;
 use password::Passwords;
-use presence::Presence;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+pub use receipts::{RECEIPT_LIFE_S_MAX, ScoreReceipt};
 use rooms::{RoomLocks, Seekers};
-use saves::Saves;
 use secrets::{RefreshKey, RoomIdKey};
+use seen::Seen;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::path::{Path, PathBuf};
@@ -147,12 +163,12 @@ struct Inner {
     unread: Unread,
     bans: Bans,
     boards: Boards,
-    saves: Saves,
+    of_players: OfPlayers,
     goodbye: Goodbye,
     sign_in_time: Duration,
     live: Live,
     time: Time,
-    presence: Presence,
+    seen: Seen,
     metrics: Arc<Metrics>,
     webhook: Option<Arc<webhook::Target>>,
     outbox_shares: OutboxShares,
@@ -200,8 +216,9 @@ impl Online {
         let mut random = ChaCha12Rng::from_seed(embed::random().map_err(no_randomness)?);
         let passwords = Passwords::start(clock, || random.next_u64()).map_err(OnlineError::Thread)?;
         let new_accounts = Charges::new(accounts::NEW_ACCOUNTS, clock, || random.next_u64());
-        let makes_boards = is_development && config.is_open;
-        let boards = Boards::new(&store, config.memory.boards, clock, makes_boards, || random.next_u64());
+        let makes_definitions = is_development && config.is_open;
+        let boards =
+            Boards::new(&store, config.memory.boards, clock, makes_definitions, || random.next_u64());
         let operations = operations::all();
         let inner = Inner {
             store,
@@ -217,11 +234,11 @@ impl Online {
             unread: Unread::new(config.memory.unread_each, config.memory.unread_all),
             bans: Bans::default(),
             boards,
-            saves: Saves::new(clock, || random.next_u64()),
+            of_players: OfPlayers::new(clock, makes_definitions, || random.next_u64()),
             goodbye: Goodbye::default(),
             sign_in_time: config.sign_in_time,
             live: Live::new(shards, clock),
-            presence: Presence::new(time.steady()),
+            seen: Seen::new(time.steady()),
             time,
             metrics,
             webhook: webhook.clone(),
@@ -246,6 +263,8 @@ impl Online {
         runtime.spawn(deadlines::watch(services.clone()));
         runtime.spawn(boards::look_after(services.clone()));
         runtime.spawn(games::watch(services.clone()));
+        runtime.spawn(here::watch(services.clone()));
+        runtime.spawn(matchmaking::watch(services.clone()));
         runtime.spawn(lives::look_after(services.clone()));
         if let Some(target) = webhook {
             runtime.spawn(webhook::deliver(services.clone(), target));
@@ -450,16 +469,12 @@ impl Services {
         &self.0.boards
     }
 
-    fn saves(&self) -> &Saves {
-        &self.0.saves
-    }
-
     fn time(&self) -> &Time {
         &self.0.time
     }
 
-    fn presence(&self) -> &Presence {
-        &self.0.presence
+    fn seen(&self) -> &Seen {
+        &self.0.seen
     }
 
     fn live(&self) -> &Live {
@@ -504,7 +519,7 @@ impl Services {
 impl Services {
     /// Records a request of a player. If it was away, searches find its rooms again.
     pub(super) async fn is_asked_by(&self, realm: &Realm, player: &AccountId) {
-        let was_away = self.presence().note((realm.clone(), player.clone()), self.time().steady());
+        let was_away = self.seen().note((realm.clone(), player.clone()), self.time().steady());
         if was_away && let Err(error) = self.store().wake_rooms_of(realm, player).await {
             tracing::debug!(%player, %error, "the rooms of a player who is back are not found yet");
         }
@@ -512,14 +527,14 @@ impl Services {
 
     /// Records that a player was present until this moment.
     pub(super) fn was_here(&self, realm: &Realm, player: &AccountId) {
-        self.presence().note((realm.clone(), player.clone()), self.time().steady());
+        self.seen().note((realm.clone(), player.clone()), self.time().steady());
     }
 
     /// Whether any of these players is present.
     pub(super) fn is_any_here(&self, realm: &Realm, players: &[AccountId]) -> bool {
         let now = self.time().steady();
         players.iter().any(|player| {
-            self.feeds().has(realm, player) || self.presence().has_seen(&(realm.clone(), player.clone()), now)
+            self.feeds().has(realm, player) || self.seen().has_seen(&(realm.clone(), player.clone()), now)
         })
     }
 }

@@ -1,7 +1,12 @@
 //! The table of all operations.
 
 mod boards;
+mod friends;
+mod lobbies;
+mod matchmaking;
+mod progress;
 mod saves;
+mod storage;
 
 use super::role::Allowed;
 use super::table::Operation;
@@ -13,6 +18,7 @@ const PLAYER: Allowed = Allowed::Only(&[Role::Player]);
 const SERVER: Allowed = Allowed::Only(&[Role::Server]);
 const OPERATORS: Allowed = Allowed::Only(&[Role::Server, Role::Admin]);
 const ADMIN: Allowed = Allowed::Only(&[Role::Admin]);
+const PLAYER_AND_SERVER: Allowed = Allowed::Only(&[Role::Player, Role::Server]);
 const EVERY_ROLE: Allowed = Allowed::Only(&[Role::Player, Role::Server, Role::Admin]);
 
 /// Codes of all operations on one room.
@@ -62,6 +68,11 @@ pub(super) fn all() -> Vec<Operation> {
         of_live_rooms(),
         boards::all(),
         saves::all(),
+        progress::all(),
+        storage::all(),
+        friends::all(),
+        lobbies::all(),
+        matchmaking::all(),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -533,6 +544,17 @@ mod tests {
             "board.top",
             "board.around",
             "board.of",
+            "board.friends",
+            "admin.definitions",
+            "statistic.list",
+            "achievement.list",
+            "storage.read",
+            "storage.list",
+            "friend.list",
+            "lobby.find",
+            "lobby.mine",
+            "admin.lobbies",
+            "matchmaking.queues",
         ];
         let all = super::all();
         for name in pages {

@@ -7,7 +7,7 @@ use super::failure::{Failure, Kind};
 use super::matches::KeptView;
 use super::table::Caller;
 use super::tokens::ACCESS_LIFE;
-use super::{inbox, live, rooms, saves};
+use super::{friends, inbox, live, progress, ratings, rooms, saves, storage};
 use crate::store::{AccountId, Ban, BoardNumber, StoreError};
 use parlor_server::realm::Realm;
 use parlor_social::Season;
@@ -19,6 +19,8 @@ use serde_json::value::RawValue;
 
 /// Entries of a page: rooms and notices have up to 64 KiB each.
 const ENTRIES: usize = 10;
+/// Entries of a page of small ones.
+const SMALL_ENTRIES: usize = 500;
 /// The refusals of a player that is not in a room.
 const LEFT_ALREADY: [&str; 2] = ["not_in_room", "no_such_room"];
 /// The ban's reason while tokens of a deleted account are still valid.
@@ -54,11 +56,12 @@ pub(super) struct ExportAccount {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Export {
     /// What the entries are.
-    #[schemars(extend("enum" = ["account", "sign_ins", "rooms", "inbox", "matches", "boards", "saves"]))]
+    #[schemars(extend("enum" = ["account", "sign_ins", "rooms", "inbox", "matches", "boards", "saves", "objects", "statistics", "achievements", "ratings", "friends"]))]
     kind: &'static str,
     /// The account with its ways to sign in; or when a device signed in and until when that is good; or the summary of a room that it sits in
     /// (`turn.read` has the rest); or a notice of its inbox; or a match that is kept and that it was in (`match.log` has the rest);
-    /// or its entry on a board; or a save.
+    /// or its entry on a board; or a save; or an object of its; or one of its statistics, achievements or ratings; or
+    /// a friend, a request or a block.
     #[schemars(with = "Vec<Value>")]
     entries: Vec<Box<RawValue>>,
     /// What to give as `after` for the next part; missing after the last one.
@@ -110,6 +113,8 @@ async fn erase(services: &Services, realm: &Realm, account: &AccountId) -> Resul
     }
     services.bans().changed(realm, account);
     services.feeds().close(realm, account);
+    services.leaves_all_lobbies(realm, account);
+    services.leaves_all_searches(realm, account);
     if let Some(tickets) = services.access().tickets() {
         tickets.bar(realm.clone(), account.to_string(), services.time().now_s());
     }
@@ -211,12 +216,53 @@ async fn part(
             let after = after.map(|after| after.parse().map_err(|_| bad_after())).transpose()?;
             let page = store.saves_of(realm, account, after).await?;
             let entries = page.items.into_iter().map(|save| json(&saves::exported(save)));
-            ("saves", entries.collect::<Result<_, _>>()?, page.next, None)
+            ("saves", entries.collect::<Result<_, _>>()?, page.next, Some("objects"))
         }
-        _ => return Err(bad_after()),
+        _ => part_of_progress(services, realm, account, (kind, after)).await?,
     };
     let next = more.map(|more| format!("{kind}:{more}")).or_else(|| following.map(str::to_owned));
     Ok(Export { kind, entries, next })
+}
+
+/// The kind of a page, its entries, `after` for its next page, and the kind that follows.
+type KindPage = (&'static str, Vec<Box<RawValue>>, Option<String>, Option<&'static str>);
+
+/// A page of the kinds that follow saves.
+async fn part_of_progress(
+    services: &Services,
+    realm: &Realm,
+    account: &AccountId,
+    (kind, after): (&str, Option<&str>),
+) -> Result<KindPage, Failure> {
+    let store = services.store();
+    Ok(match kind {
+        "objects" => {
+            let page = store.objects_of(realm, None, Some(account), None, after).await?;
+            let entries = page.items.into_iter().map(|object| json(&storage::view(object)?));
+            ("objects", entries.collect::<Result<_, _>>()?, page.next, Some("statistics"))
+        }
+        "statistics" => {
+            let page = store.statistics_of(realm, account, after, SMALL_ENTRIES).await?;
+            let entries = page.items.into_iter().map(|own| json(&progress::exported_statistic(own)));
+            ("statistics", entries.collect::<Result<_, _>>()?, page.next, Some("achievements"))
+        }
+        "achievements" => {
+            let page = store.progress_of(realm, account, after, SMALL_ENTRIES).await?;
+            let entries = page.items.into_iter().map(|own| json(&progress::exported(own)));
+            ("achievements", entries.collect::<Result<_, _>>()?, page.next, Some("ratings"))
+        }
+        "ratings" => {
+            let ratings = store.ratings_of(realm, account).await?;
+            let entries = ratings.iter().map(|own| json(&ratings::exported(own)));
+            ("ratings", entries.collect::<Result<_, _>>()?, None, Some("friends"))
+        }
+        "friends" => {
+            let page = store.friends_of(realm, account, None, after, SMALL_ENTRIES).await?;
+            let entries = page.items.into_iter().map(|friend| json(&friends::exported(friend)));
+            ("friends", entries.collect::<Result<_, _>>()?, page.next, None)
+        }
+        _ => return Err(bad_after()),
+    })
 }
 
 /// The board and the season that a part has ended with: `NUMBER-SEASON`.

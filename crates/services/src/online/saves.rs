@@ -13,9 +13,9 @@ use parlor_hub::budget::Rate;
 use parlor_server::embed::Clock;
 use parlor_server::realm::Realm;
 use parlor_social::limits::{
-    SAVE_BYTES_MAX, SAVE_DESCRIPTION_BYTES_MAX, SAVE_TITLE_BYTES_MAX, SLOT_BYTES_MAX, SLOTS_MAX,
+    NAME_BYTES_MAX, SAVE_BYTES_MAX, SAVE_DESCRIPTION_BYTES_MAX, SAVE_TITLE_BYTES_MAX, SLOTS_MAX,
 };
-use parlor_social::{Replaces, SaveRefused, SlotName};
+use parlor_social::{Name, Replaces, SaveRefused};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -55,7 +55,7 @@ impl Saves {
 #[serde(deny_unknown_fields)]
 pub(super) struct SetSave {
     /// Its slot: letters, digits, `.`, `_` and `-`.
-    #[schemars(length(min = 1, max = SLOT_BYTES_MAX))]
+    #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
     slot: String,
     /// What the game saves, in base64.
     #[schemars(length(max = BASE64_CHARS_MAX))]
@@ -227,8 +227,8 @@ pub(super) async fn before(
     Ok(SaveList { saves: saves.into_iter().map(SaveView::from).collect() })
 }
 
-fn slot_name(text: &str) -> Result<SlotName, Failure> {
-    SlotName::new(text).map_err(|sentence| Failure::field("slot", sentence))
+fn slot_name(text: &str) -> Result<Name, Failure> {
+    Name::new(text).map_err(|error| Failure::field("slot", error.to_string()))
 }
 
 fn too_large() -> Failure {
@@ -237,13 +237,13 @@ fn too_large() -> Failure {
     Failure::new(Kind::TooLarge, "too_large", sentence).at("bytes")
 }
 
-fn no_such_save(slot: &SlotName) -> Failure {
+fn no_such_save(slot: &Name) -> Failure {
     let sentence = format!("the slot {slot} has no such save: save.list says what there is");
     Failure::new(Kind::NotFound, "no_such_save", sentence)
 }
 
 /// A refusal shows what the slot has, so that a player can choose between both.
-fn outcome(slot: &SlotName, outcome: SaveOutcome) -> Result<Saved, Failure> {
+fn outcome(slot: &Name, outcome: SaveOutcome) -> Result<Saved, Failure> {
     let (why, current) = match outcome {
         SaveOutcome::Done(info) => return Ok(Saved { save: info.into(), again: false }),
         SaveOutcome::Same(info) => return Ok(Saved { save: info.into(), again: true }),

@@ -4,6 +4,7 @@
 //! → {"id": 1, "op": "turn.read", "input": {"room": "r…"}, "token": "…"}     the token holds for all that follow
 //! ← {"id": 1, "output": {…}}   or   {"id": 1, "error": {"code", "sentence", "path"?, "retry_after_ms"?, "current"?}}
 //! ← {"event": {"seq", "kind", "at_ms", "notice"}}                           as the inbox has it
+//! ← {"news": {"topic", …}}                                                  what is so now, the newest of each topic
 //! ```
 //!
 //! Messages are answered in order, one after another. A client that sends too fast is read more slowly.
@@ -14,7 +15,7 @@
 use super::Services;
 use super::bans::BANNED;
 use super::failure::{Failure, Kind};
-use super::feeds::{End, Feed, FeedOwner, Feeds, PendingNotice};
+use super::feeds::{End, Feed, FeedOwner, Feeds, Heard};
 use super::goodbye::Listener;
 use super::json;
 use super::table::Caller;
@@ -41,6 +42,8 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 /// How often a silent client is pinged.
 const PING_EVERY: Duration = Duration::from_secs(30);
+/// Round trips that are measured right after the sign-in; the shortest counts.
+const TRIPS: u32 = 5;
 /// How long a client may be silent. Clients answer pings.
 const SILENCE_MAX: Duration = Duration::from_secs(75);
 /// Time limits for sending a part of a message, and a whole one.
@@ -73,6 +76,31 @@ pub(crate) async fn serve(io: impl Io, origin: Origin, token: Option<String>, se
     let mut tasks = JoinSet::new();
     tasks.spawn_on(session.run(socket, token), services.handle());
     let _ = tasks.join_next().await;
+}
+
+/// Measures round trips by pings with unpredictable bytes: nobody can answer one before it came.
+#[derive(Default)]
+struct RoundTrips {
+    /// The ping that has no answer yet.
+    asked: Option<([u8; 8], Instant)>,
+    /// Round trips that were measured.
+    count: u32,
+}
+
+impl RoundTrips {
+    /// The bytes of a new ping.
+    fn ask(&mut self) -> tokio_tungstenite::tungstenite::Bytes {
+        let bytes = super::secrets::random().unwrap_or_default();
+        self.asked = Some((bytes, Instant::now()));
+        bytes.to_vec().into()
+    }
+
+    /// The round trip, if these bytes answer the last ping.
+    fn answered(&mut self, bytes: &[u8]) -> Option<Duration> {
+        let (_, since) = self.asked.take_if(|(asked, _)| asked == bytes)?;
+        self.count += 1;
+        Some(since.elapsed())
+    }
 }
 
 /// The state of a socket.
@@ -138,6 +166,7 @@ impl SocketState {
         let sign_in_until = began + self.services.sign_in_time();
         let (mut heard, mut pinged) = (began, began);
         let mut pace = Pace::new(self.origin);
+        let mut trips = RoundTrips::default();
         loop {
             let next_ping = pinged.max(heard) + PING_EVERY;
             tokio::select! {
@@ -145,7 +174,13 @@ impl SocketState {
                     heard = Instant::now();
                     let text = match message {
                         Some(Ok(Message::Text(text))) => text,
-                        Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
+                        Some(Ok(Message::Pong(bytes))) => {
+                            if self.ponged(socket, &bytes, &mut trips).await.is_err() {
+                                return SocketEnd::Gone;
+                            }
+                            continue;
+                        }
+                        Some(Ok(Message::Ping(_) | Message::Frame(_))) => continue,
                         Some(Ok(Message::Binary(_))) => {
                             return SocketEnd::Closed(CloseCode::Unsupported, "messages are JSON, as text");
                         }
@@ -160,16 +195,23 @@ impl SocketState {
                         return SocketEnd::Gone;
                     }
                     drop(share);
+                    if self.begins_to_measure(socket, &mut trips).await.is_err() {
+                        return SocketEnd::Gone;
+                    }
                     if self.is_banned {
                         return SocketEnd::Closed(CloseCode::Policy, "banned");
                     }
                 }
                 notice = next_notice(&mut self.feed, self.identity.as_ref(), self.services.time()) => {
-                    let notice = match notice {
-                        Ok(notice) => notice,
-                        Err(over) => return over,
+                    let text = match &notice {
+                        Ok(Heard::Notice(notice)) => format!("{{\"event\":{}}}", notice.text),
+                        Ok(Heard::News(news)) => format!("{{\"news\":{}}}", news.text),
+                        Err(_) => String::new(),
                     };
-                    if send(socket, format!("{{\"event\":{}}}", notice.text)).await.is_err() {
+                    if let Err(over) = notice {
+                        return over;
+                    }
+                    if send(socket, text).await.is_err() {
                         return SocketEnd::Gone;
                     }
                 }
@@ -182,13 +224,34 @@ impl SocketState {
                         return SocketEnd::Gone;
                     }
                     pinged = Instant::now();
-                    let ping = socket.send(Message::Ping(tokio_tungstenite::tungstenite::Bytes::new()));
-                    if !matches!(timeout(SEND_TIME, ping).await, Ok(Ok(()))) {
+                    if ping(socket, &mut trips).await.is_err() {
                         return SocketEnd::Gone;
                     }
                 }
             }
         }
+    }
+
+    /// Takes the answer to a ping. The first ones follow each other at once.
+    async fn ponged<S: Io>(
+        &self,
+        socket: &mut WebSocketStream<S>,
+        bytes: &[u8],
+        trips: &mut RoundTrips,
+    ) -> Result<(), ()> {
+        let (Some(rtt), Some(feed)) = (trips.answered(bytes), &self.feed) else { return Ok(()) };
+        feed.measured(rtt);
+        if trips.count < TRIPS { ping(socket, trips).await } else { Ok(()) }
+    }
+
+    /// Measures the round trip once somebody has signed in.
+    async fn begins_to_measure<S: Io>(
+        &self,
+        socket: &mut WebSocketStream<S>,
+        trips: &mut RoundTrips,
+    ) -> Result<(), ()> {
+        let is_first = self.feed.is_some() && trips.asked.is_none() && trips.count == 0;
+        if is_first { ping(socket, trips).await } else { Ok(()) }
     }
 
     /// Returns the answer to a message, and its memory charge, to hold until it is sent.
@@ -279,13 +342,13 @@ impl SocketState {
     }
 }
 
-/// Waits for the next notice of a feed, or for the end of the permission. Without a feed it waits forever.
+/// Waits for the next notice or news of a feed, or for the end of the permission. Without a feed it waits forever.
 /// Cancel safe.
 async fn next_notice(
     feed: &mut Option<Feed>,
     identity: Option<&Identity>,
     time: &Time,
-) -> Result<PendingNotice, SocketEnd> {
+) -> Result<Heard, SocketEnd> {
     let (Some(feed), Some(identity)) = (feed, identity) else { return core::future::pending().await };
     loop {
         let left = identity.time_left(time);
@@ -300,6 +363,12 @@ async fn next_notice(
             Ok(Ok(_)) | Err(_) => {}
         }
     }
+}
+
+/// Sends a ping that measures the round trip.
+async fn ping<S: Io>(socket: &mut WebSocketStream<S>, trips: &mut RoundTrips) -> Result<(), ()> {
+    let ping = socket.send(Message::Ping(trips.ask()));
+    if matches!(timeout(SEND_TIME, ping).await, Ok(Ok(()))) { Ok(()) } else { Err(()) }
 }
 
 /// Returns the answer to a refused message.

@@ -112,6 +112,11 @@ impl Operation {
         Operation { refuses, ..self }
     }
 
+    /// Declares the maximum size of its answer, in bytes.
+    pub(super) fn answers_bytes(self, answer_bytes_max: usize) -> Self {
+        Operation { answer_bytes_max, ..self }
+    }
+
     /// Declares that it answers with a page: whole entries of [`PAGE_BYTES_MAX`], one more, and the JSON
     /// around them.
     pub(super) fn lists(self) -> Self {

@@ -15,6 +15,7 @@ use parlor_server::Time;
 use parlor_server::admission::{CLAIM_BYTES_MAX, CLOCK_SKEW_S_MAX, SigningKey};
 use parlor_server::embed::{install_crypto, unix_s};
 use parlor_server::realm::Realm;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -151,6 +152,16 @@ impl Tokens {
         }
         claims.check_time(now_s)?;
         Ok(claims)
+    }
+
+    /// Returns what the operator's key signed as `typ`, if it did. No time is checked.
+    pub(super) fn by_operator<T: DeserializeOwned>(&self, typ: &str, token: &str) -> Option<T> {
+        let key = self.verify_operator.as_ref()?;
+        let head = jsonwebtoken::decode_header(token).ok()?;
+        if head.typ.as_deref() != Some(typ) || head.crit.is_some() {
+            return None;
+        }
+        Some(jsonwebtoken::decode::<T>(token, key, &self.validation).ok()?.claims)
     }
 
     /// Returns the identity of this token, without a check of its expiry.

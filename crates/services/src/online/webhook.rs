@@ -7,6 +7,7 @@
 
 use super::Services;
 use super::config::WebhookConfig;
+use super::failure::Failure;
 use crate::store::Webhook;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
@@ -17,9 +18,11 @@ use hyper::client::conn::http1;
 use hyper::{Request, Uri, header};
 use hyper_util::rt::TokioIo;
 use parlor_server::embed::unix_s;
+use parlor_server::realm::Realm;
 use parlor_transport::websocket::Io;
 use parlor_transport::{Trust, tls};
 use ring::hmac;
+use serde::Serialize;
 use std::sync::Arc;
 use thiserror::Error;
 use tokio::net::{TcpStream, lookup_host};
@@ -40,6 +43,38 @@ const ATTEMPTS_MAX: u64 = 30;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Minimum length of a key, in bytes.
 const KEY_BYTES_MIN: usize = 16;
+
+/// The body of a call.
+#[derive(Serialize)]
+pub(super) struct Call<'a, T> {
+    app: &'a str,
+    environment: &'a str,
+    kind: &'a str,
+    at_ms: u64,
+    /// The accounts whom it is about.
+    to: Vec<&'a str>,
+    /// The fields of its kind.
+    #[serde(flatten)]
+    told: T,
+}
+
+impl<'a, T: Serialize> Call<'a, T> {
+    /// The call of a realm, as its text in JSON.
+    ///
+    /// # Errors
+    /// A defect.
+    pub(super) fn body(
+        realm: &'a Realm,
+        kind: &'a str,
+        at_ms: u64,
+        to: Vec<&'a str>,
+        told: T,
+    ) -> Result<Vec<u8>, Failure> {
+        let (app, environment) = (realm.app(), realm.environment());
+        serde_json::to_vec(&Call { app, environment, kind, at_ms, to, told })
+            .map_err(|error| Failure::defect(&error.to_string()))
+    }
+}
 
 /// Why the webhook cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

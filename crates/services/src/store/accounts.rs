@@ -5,11 +5,11 @@ use super::entries::{self, EntryChange};
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::limits::Growth;
-use super::saves;
 use super::sql::{Done, Sql, TableRow, params, unknown_word};
 use super::types::{
     Account, AccountKind, CREDENTIALS_MAX, Credential, CredentialKind, CredentialOwner, Role, check_text,
 };
+use super::{friends, objects, progress, saves};
 use parlor_server::realm::Realm;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -202,7 +202,7 @@ impl Store {
 }
 
 impl Store {
-    /// Deletes an account with its credentials, sign-ins, inbox and entries of boards. Rooms and logs of
+    /// Deletes an account with all that is its own. Rooms and logs of
     /// matches keep its id; a ban stays.
     ///
     /// # Errors
@@ -299,9 +299,9 @@ fn credential_kind(word: &str) -> Done<CredentialKind> {
     CredentialKind::from_word(word).ok_or_else(|| unknown_word("kind of credential", word))
 }
 
-/// Deletes an account with its credentials, sign-ins, inbox, saves, entries of boards and places in matches. Its
-/// ban stays. Adds what has become of the entries to `changes`, and returns the number of table rows of its inbox,
-/// its saves and its entries.
+/// Deletes an account with its credentials, sign-ins, inbox, entries of boards, places in matches, saves, objects,
+/// progress and friends. Its ban stays. Adds what has become of the entries to `changes`, and returns the number of
+/// deleted table rows, apart from those that every account has.
 pub(super) fn erase(
     sql: &mut dyn Sql,
     realm: &Realm,
@@ -314,10 +314,13 @@ pub(super) fn erase(
     sql.later("DELETE FROM credentials WHERE realm = $1 AND account = $2", params![realm, account])?;
     sql.later("DELETE FROM sign_ins WHERE realm = $1 AND account = $2", params![realm, account])?;
     sql.later("DELETE FROM match_players WHERE realm = $1 AND account = $2", params![realm, account])?;
-    let saves = saves::erase(sql, realm, account)?;
+    let own = saves::erase(sql, realm, account)?
+        + objects::erase(sql, realm, account)?
+        + progress::erase(sql, realm, account)?
+        + friends::erase(sql, realm, account)?;
     let notices = erase_inbox(sql, realm, account)?;
     sql.later("DELETE FROM accounts WHERE realm = $1 AND id = $2", params![realm, account])?;
-    Ok(notices + count + saves)
+    Ok(notices + count + own)
 }
 
 /// Deletes an inbox. Returns its number of table rows.

@@ -1,13 +1,13 @@
 //! Boards: their definitions and seasons. Entries are in `entries.rs`.
 
-use super::Store;
 use super::error::StoreError;
 use super::limits::Growth;
 use super::lives::Swept;
 use super::sql::{Done, Sql, TableRow, params};
-use super::types::check_size;
+use super::types::{NewWebhook, check_size, stored_realm};
+use super::{Store, webhooks};
 use parlor_server::realm::Realm;
-use parlor_social::{Board, BoardName, Season};
+use parlor_social::{Board, Name, Season};
 use std::sync::Arc;
 
 /// Maximum number of boards of one realm.
@@ -30,7 +30,7 @@ pub struct StoredBoard {
     /// Its number.
     pub number: BoardNumber,
     /// Its name.
-    pub name: BoardName,
+    pub name: Name,
     /// Counts its definitions, from 1.
     pub version: u64,
     /// Its definition.
@@ -50,10 +50,28 @@ pub struct StoredSeason {
     pub entries: u64,
 }
 
+/// A season that has ended, and nobody was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedSeason {
+    /// The realm of its board.
+    pub realm: Realm,
+    /// The board's name.
+    pub name: Name,
+    /// The board.
+    pub board: BoardNumber,
+    /// The season.
+    pub season: Season,
+    /// When it ended, in milliseconds since 1970.
+    pub ends_ms: u64,
+    /// Number of its entries.
+    pub entries: u64,
+}
+
 impl Store {
     /// Defines a board, or changes its definition, for an operator. It is a [`Board`] as JSON. Its entries stay. With
     /// `version`, only that version is changed; 0 is a board that does not exist. `running` is the season at this
-    /// time by the definition before: if the board has had any season, it is stored, so that it goes on.
+    /// time by the definition before: if the board has had any season, it is stored, so that it goes on. `ends_ms` is
+    /// when that season ends by the new definition; `None` if its end calls no webhook.
     ///
     /// # Errors
     ///
@@ -62,15 +80,16 @@ impl Store {
     pub async fn put_board(
         &self,
         realm: &Realm,
-        name: &BoardName,
+        name: &Name,
         document: Vec<u8>,
         version: Option<u64>,
-        (now_ms, running): (u64, Season),
+        (now_ms, running, ends_ms): (u64, Season, Option<u64>),
     ) -> Result<StoredBoard, StoreError> {
         check_size("the board's definition", document.len(), BOARD_BYTES_MAX)?;
         let (realm, name) = (realm.clone(), name.clone());
         let bytes = document.len();
-        let put = move |sql: &mut dyn Sql| put(sql, &realm, &name, &document, version, (now_ms, running));
+        let put =
+            move |sql: &mut dyn Sql| put(sql, &realm, &name, &document, version, (now_ms, running, ends_ms));
         self.write_as(Growth::Spares, bytes, put).await
     }
 
@@ -82,13 +101,14 @@ impl Store {
     pub async fn make_board(
         &self,
         realm: &Realm,
-        name: &BoardName,
+        name: &Name,
         document: Vec<u8>,
         now_ms: u64,
     ) -> Result<StoredBoard, StoreError> {
         check_size("the board's definition", document.len(), BOARD_BYTES_MAX)?;
         let (realm, name, bytes) = (realm.clone(), name.clone(), document.len());
-        let put = move |sql: &mut dyn Sql| put(sql, &realm, &name, &document, Some(0), (now_ms, Season(0)));
+        let put =
+            move |sql: &mut dyn Sql| put(sql, &realm, &name, &document, Some(0), (now_ms, Season(0), None));
         self.write(bytes, put).await
     }
 
@@ -100,7 +120,7 @@ impl Store {
     pub async fn delete_board(
         &self,
         realm: &Realm,
-        name: &BoardName,
+        name: &Name,
         now_ms: u64,
     ) -> Result<BoardNumber, StoreError> {
         let (realm, name) = (realm.clone(), name.clone());
@@ -141,7 +161,7 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
-    pub async fn board(&self, realm: &Realm, name: &BoardName) -> Result<Option<StoredBoard>, StoreError> {
+    pub async fn board(&self, realm: &Realm, name: &Name) -> Result<Option<StoredBoard>, StoreError> {
         let (realm, name) = (realm.clone(), name.clone());
         self.read(move |sql| board(sql, &realm, &name)).await
     }
@@ -174,6 +194,64 @@ impl Store {
         self.read(move |sql| seasons(sql, board)).await
     }
 
+    /// Seasons that ended until a time and still need their webhook call, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn ended_seasons(&self, until_ms: u64, limit: usize) -> Result<Vec<EndedSeason>, StoreError> {
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT b.realm, b.name, s.board, s.season, s.ends_ms, s.entries FROM board_seasons s
+                 JOIN boards b ON b.number = s.board
+                 WHERE s.ends_ms <= $1 AND s.gone = 0 AND b.name IS NOT NULL ORDER BY s.ends_ms LIMIT $2",
+                params![until_ms, limit],
+            )?;
+            let ended = |mut row: TableRow| {
+                let name = row.text(1)?;
+                Ok(EndedSeason {
+                    realm: stored_realm(&row.text(0)?)?,
+                    name: Name::new(&name).map_err(|error| StoreError::Damaged(error.to_string()))?,
+                    board: BoardNumber(row.number(2)?),
+                    season: Season(row.number(3)?),
+                    ends_ms: row.number(4)?,
+                    entries: row.number(5)?,
+                })
+            };
+            rows.into_iter().map(ended).collect()
+        })
+        .await
+    }
+
+    /// Ends a season: its end is told by this webhook, if there is one, and never again. With `later_ms` the season goes
+    /// on until then. Returns whether its end was still to be told.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn tell_season(
+        &self,
+        ended: &EndedSeason,
+        webhook: Option<NewWebhook>,
+        later_ms: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        let ended = ended.clone();
+        let bytes = webhook.as_ref().map_or(0, |webhook| webhook.body.len());
+        self.write_as(Growth::Ends, bytes, move |sql| {
+            let told = sql.change(
+                "UPDATE board_seasons SET ends_ms = $1 WHERE board = $2 AND season = $3 AND ends_ms = $4",
+                params![later_ms, ended.board.0, ended.season.0, ended.ends_ms],
+            )?;
+            if told > 0
+                && let Some(webhook) = &webhook
+            {
+                webhooks::put(sql, &ended.realm, webhook)?;
+            }
+            Ok(told > 0)
+        })
+        .await
+    }
+
     /// Deletes a part of the entries of seasons and boards that are gone.
     ///
     /// # Errors
@@ -186,13 +264,13 @@ impl Store {
 
 fn read_board(row: &mut TableRow) -> Done<StoredBoard> {
     let name = row.text(1)?;
-    let name = BoardName::new(&name).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    let name = Name::new(&name).map_err(|error| StoreError::Damaged(error.to_string()))?;
     let (number, version, document) = (BoardNumber(row.number(0)?), row.number(2)?, row.bytes(3)?);
     let (changed_ms, newest) = (row.number(4)?, row.optional_number(5)?.map(Season));
     Ok(StoredBoard { number, name, version, document, changed_ms, newest })
 }
 
-fn board(sql: &mut dyn Sql, realm: &Realm, name: &BoardName) -> Done<Option<StoredBoard>> {
+fn board(sql: &mut dyn Sql, realm: &Realm, name: &Name) -> Done<Option<StoredBoard>> {
     let mut rows = sql.rows(
         "SELECT number, name, version, document, changed_ms,
          CAST((SELECT MAX(season) FROM board_seasons s WHERE s.board = number) AS BIGINT)
@@ -205,10 +283,10 @@ fn board(sql: &mut dyn Sql, realm: &Realm, name: &BoardName) -> Done<Option<Stor
 fn put(
     sql: &mut dyn Sql,
     realm: &Realm,
-    name: &BoardName,
+    name: &Name,
     document: &[u8],
     version: Option<u64>,
-    (now_ms, running): (u64, Season),
+    (now_ms, running, ends_ms): (u64, Season, Option<u64>),
 ) -> Done<StoredBoard> {
     let before = board(sql, realm, name)?;
     let current = before.as_ref().map_or(0, |before| before.version);
@@ -223,7 +301,12 @@ fn put(
             params![current + 1, now_ms, document, before.number.0],
         )?;
         if before.newest.is_some_and(|newest| newest < running) {
-            begin_season(sql, (before.number, running), 0, &new)?;
+            begin_season(sql, (before.number, running, ends_ms), 0, &new)?;
+        } else {
+            sql.later(
+                "UPDATE board_seasons SET ends_ms = $1 WHERE board = $2 AND season = $3",
+                params![ends_ms, before.number.0, running.0],
+            )?;
         }
         let newest = before.newest.map(|newest| newest.max(running));
         let document = document.to_vec();
@@ -261,13 +344,13 @@ fn must_keep_order(sql: &mut dyn Sql, number: BoardNumber, (old, new): (&Board, 
 /// Stores a season that is new, and ends those that the board no longer keeps.
 pub(super) fn begin_season(
     sql: &mut dyn Sql,
-    (board, season): (BoardNumber, Season),
+    (board, season, ends_ms): (BoardNumber, Season, Option<u64>),
     entries: u64,
     rules: &Board,
 ) -> Done<()> {
     sql.change(
-        "INSERT INTO board_seasons (board, season, entries, gone) VALUES ($1, $2, $3, 0)",
-        params![board.0, season.0, entries],
+        "INSERT INTO board_seasons (board, season, entries, gone, ends_ms) VALUES ($1, $2, $3, 0, $4)",
+        params![board.0, season.0, entries, ends_ms],
     )?;
     let kept = usize::try_from(rules.seasons()).unwrap_or(usize::MAX).saturating_add(1);
     for old in seasons(sql, board)?.into_iter().skip(kept) {

@@ -8,13 +8,14 @@ use super::boards::{BoardNumber, begin_season};
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::limits::Growth;
+use super::progress::marks;
 use super::sql::{Done, Sql, TableRow, params};
 use super::types::{Page, check_size};
-use super::{Store, accounts};
+use super::{Store, accounts, once};
 use parlor_server::realm::Realm;
-use parlor_social::limits::{EXTRA_BYTES_MAX, IDS};
+use parlor_social::limits::EXTRA_BYTES_MAX;
 use parlor_social::{Board, Entry, Key, Refused, Season, Submission, Verdict};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Maximum number of scores of one write.
@@ -23,7 +24,7 @@ pub const SCORES_MAX: usize = 100;
 pub const LOADED_MAX: usize = 10_000;
 
 /// A score to store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewScore {
     /// The board.
     pub board: BoardNumber,
@@ -31,10 +32,30 @@ pub struct NewScore {
     pub rules: Arc<Board>,
     /// The season in which the score counts.
     pub season: Season,
+    /// When that season ends, if the board tells its end.
+    pub ends_ms: Option<u64>,
+    /// The receipt that lets a player submit it, which is good once.
+    pub receipt: Option<Receipt>,
     /// Whose it is.
     pub account: AccountId,
     /// The score.
     pub submission: Submission,
+}
+
+/// What is used up by a score.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its id.
+    pub id: String,
+    /// When it is good no more, in milliseconds since 1970: it is remembered until then.
+    pub expires_ms: u64,
+}
+
+impl Receipt {
+    /// Its id among all that counts once.
+    fn key(&self) -> String {
+        format!("receipt/{}", self.id)
+    }
 }
 
 /// Why a score is not stored.
@@ -46,6 +67,8 @@ pub enum ScoreRefusal {
     Seats(u64),
     /// There is no such account, so nothing would delete its entry.
     Account,
+    /// Its receipt was used for another score.
+    Used,
 }
 
 /// The result of a write of scores: a verdict for each, or the first that was refused; then none is stored.
@@ -290,11 +313,7 @@ impl Store {
 
 fn read_entry(row: &mut TableRow) -> Done<Entry> {
     let key = Key { score: row.signed(0)?, sub: row.signed(1)?, at_ms: row.number(2)? };
-    let mut recent = [0; IDS];
-    for (at, mark) in recent.iter_mut().enumerate() {
-        *mark = row.number(5 + at)?;
-    }
-    Ok(Entry { key, tries: row.number(3)?, extra: row.optional_bytes(4)?, recent })
+    Ok(Entry { key, tries: row.number(3)?, extra: row.optional_bytes(4)?, recent: marks(row, 5)? })
 }
 
 fn entry(sql: &mut dyn Sql, board: BoardNumber, season: Season, account: &AccountId) -> Done<Option<Entry>> {
@@ -315,10 +334,15 @@ struct Judged<'a> {
 }
 
 /// Judges all before the first change: a refusal must not affect the other writes of the group.
-fn submit(sql: &mut dyn Sql, realm: &Realm, scores: &[NewScore]) -> Done<(Scored, Vec<EntryChange>)> {
+pub(super) fn submit(
+    sql: &mut dyn Sql,
+    realm: &Realm,
+    scores: &[NewScore],
+) -> Done<(Scored, Vec<EntryChange>)> {
     let mut judged: BTreeMap<(BoardNumber, Season, &AccountId), Judged<'_>> = BTreeMap::new();
     let mut verdicts = Vec::with_capacity(scores.len());
     let mut seats: BTreeMap<(BoardNumber, Season), u64> = BTreeMap::new();
+    let mut receipts = BTreeSet::new();
     for (at, score) in scores.iter().enumerate() {
         let (board, season) = (score.board, score.season);
         let key = (board, season, &score.account);
@@ -345,10 +369,21 @@ fn submit(sql: &mut dyn Sql, realm: &Realm, scores: &[NewScore]) -> Done<(Scored
             Ok(verdict) => verdict,
             Err(refused) => return Ok((Err((at, ScoreRefusal::Rules(refused))), Vec::new())),
         };
+        if let Some(receipt) = score.receipt.as_ref().filter(|_| !verdict.again) {
+            let id = receipt.key();
+            if !receipts.insert(id.clone()) || once::is_used(sql, realm, &id)? {
+                return Ok((Err((at, ScoreRefusal::Used)), Vec::new()));
+            }
+        }
         let was_changed = judged.get(&key).is_some_and(|judged| judged.is_changed);
         let is_changed = verdict.is_changed || was_changed;
         judged.insert(key, Judged { score, is_new, entry: verdict.entry.clone(), is_changed });
         verdicts.push(verdict);
+    }
+    for score in scores {
+        if let Some(receipt) = &score.receipt {
+            once::remember(sql, realm, &receipt.key(), (score.submission.at_ms, receipt.expires_ms))?;
+        }
     }
     let mut changes = Vec::with_capacity(judged.len());
     for judged in judged.into_values().filter(|judged| judged.is_changed) {
@@ -358,6 +393,19 @@ fn submit(sql: &mut dyn Sql, realm: &Realm, scores: &[NewScore]) -> Done<(Scored
         changes.push(EntryChange { board: *board, season: *season, account: account.clone(), key });
     }
     Ok((Ok(verdicts), changes))
+}
+
+/// Stores scores that the rules of a game award, and leaves out those that are refused: the game has ended all the same.
+pub(super) fn award(sql: &mut dyn Sql, realm: &Realm, awards: &[NewScore]) -> Done<Vec<EntryChange>> {
+    let mut changes = Vec::new();
+    for award in awards {
+        let (scored, changed) = submit(sql, realm, core::slice::from_ref(award))?;
+        if let Err((_, refusal)) = scored {
+            tracing::debug!(account = %award.account, ?refusal, "an award was refused");
+        }
+        changes.extend(changed);
+    }
+    Ok(changes)
 }
 
 fn entries(sql: &mut dyn Sql, board: BoardNumber, season: Season) -> Done<u64> {
@@ -394,7 +442,7 @@ fn write(sql: &mut dyn Sql, judged: &Judged<'_>) -> Done<()> {
 
 /// Counts a new entry. The first one begins the season, and ends those that the board no longer keeps.
 fn count_in(sql: &mut dyn Sql, score: &NewScore) -> Done<()> {
-    let NewScore { board, season, rules, .. } = score;
+    let NewScore { board, season, rules, ends_ms, .. } = score;
     let counted = sql.change(
         "UPDATE board_seasons SET entries = entries + 1 WHERE board = $1 AND season = $2",
         params![board.0, season.0],
@@ -402,7 +450,7 @@ fn count_in(sql: &mut dyn Sql, score: &NewScore) -> Done<()> {
     if counted > 0 {
         return Ok(());
     }
-    begin_season(sql, (*board, *season), 1, rules)
+    begin_season(sql, (*board, *season, *ends_ms), 1, rules)
 }
 
 /// Returns whether there was one.

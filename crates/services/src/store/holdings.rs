@@ -22,6 +22,8 @@ pub struct Holding {
     pub open_rooms: u64,
     /// Bytes of saves, with the versions before.
     pub save_bytes: u64,
+    /// Bytes of objects.
+    pub object_bytes: u64,
 }
 
 /// The growth of a holding; negative for a refund.
@@ -31,6 +33,7 @@ pub(super) struct Charge {
     pub(super) room_bytes: i64,
     pub(super) open_rooms: i64,
     pub(super) save_bytes: i64,
+    pub(super) object_bytes: i64,
 }
 
 impl Store {
@@ -71,6 +74,19 @@ pub(super) fn charge(
 }
 
 impl Holding {
+    /// All bytes.
+    fn all(&self) -> u64 {
+        self.log_bytes
+            .saturating_add(self.room_bytes)
+            .saturating_add(self.save_bytes)
+            .saturating_add(self.object_bytes)
+    }
+
+    /// The bytes of the kind that has most.
+    fn most(&self) -> u64 {
+        self.log_bytes.max(self.room_bytes).max(self.save_bytes).max(self.object_bytes)
+    }
+
     /// Stops at 0: rooms older than the quotas are refunded without a charge.
     fn charged(self, charge: Charge) -> Holding {
         Holding {
@@ -78,6 +94,7 @@ impl Holding {
             room_bytes: self.room_bytes.saturating_add_signed(charge.room_bytes),
             open_rooms: self.open_rooms.saturating_add_signed(charge.open_rooms),
             save_bytes: self.save_bytes.saturating_add_signed(charge.save_bytes),
+            object_bytes: self.object_bytes.saturating_add_signed(charge.object_bytes),
         }
     }
 }
@@ -91,7 +108,7 @@ fn limits_of(
     limits: &Limits,
 ) -> Done<Limits> {
     // Only an account beyond a guest's limits is looked up.
-    if next.room_bytes.max(next.log_bytes).max(next.save_bytes) <= limits.guest_bytes {
+    if next.most() <= limits.guest_bytes {
         return Ok(*limits);
     }
     // A user of the game's own service has no account here, and is not a guest.
@@ -101,17 +118,24 @@ fn limits_of(
         params![realm, account],
     )?;
     let most = if guest.is_empty() { u64::MAX } else { limits.guest_bytes };
-    let (room_bytes, log_bytes) = (limits.room_bytes.min(most), limits.log_bytes.min(most));
-    Ok(Limits { room_bytes, log_bytes, save_bytes: limits.save_bytes.min(most), ..*limits })
+    Ok(Limits {
+        room_bytes: limits.room_bytes.min(most),
+        log_bytes: limits.log_bytes.min(most),
+        save_bytes: limits.save_bytes.min(most),
+        object_bytes: limits.object_bytes.min(most),
+        ..*limits
+    })
 }
 
 /// Refuses bytes beyond the limit of an app's environment.
 fn judge_realm(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), StoreError> {
-    let bytes = holding.log_bytes.saturating_add(holding.room_bytes).saturating_add(holding.save_bytes);
-    let grows = charge.log_bytes > 0 || charge.room_bytes > 0 || charge.save_bytes > 0;
+    let bytes = holding.all();
+    let grows = [charge.log_bytes, charge.room_bytes, charge.save_bytes, charge.object_bytes]
+        .iter()
+        .any(|it| *it > 0);
     let Some(max) = limits.app_bytes.filter(|max| grows && bytes > *max) else { return Ok(()) };
     let sentence = format!(
-        "the rooms, logs and saves of this app's environment may have {max} bytes; wait until old ones are deleted, or have \
+        "the rooms, logs, saves and objects of this app's environment may have {max} bytes; wait until old ones are deleted, or have \
          the operator raise --app-max"
     );
     Err(StoreError::Quota { what: "the bytes of this app", sentence })
@@ -145,6 +169,13 @@ fn judge(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), Store
             limits.save_bytes
         );
         ("the bytes of this account's saves", sentence)
+    } else if charge.object_bytes > 0 && holding.object_bytes > limits.object_bytes {
+        let sentence = format!(
+            "the objects of an account may have {} bytes; remove those that are not used (storage.remove); a guest may have \
+             more once it has linked a way to sign in (account.link)",
+            limits.object_bytes
+        );
+        ("the bytes of this account's objects", sentence)
     } else {
         return Ok(());
     };
@@ -153,22 +184,23 @@ fn judge(charge: Charge, holding: &Holding, limits: &Limits) -> Result<(), Store
 
 fn holding(sql: &mut dyn Sql, realm: &Realm, account: &str) -> Done<Holding> {
     let mut rows = sql.rows(
-        "SELECT log_bytes, room_bytes, open_rooms, save_bytes FROM holdings WHERE realm = $1 AND account = $2",
+        "SELECT log_bytes, room_bytes, open_rooms, save_bytes, object_bytes FROM holdings WHERE realm = $1 AND account = $2",
         params![realm, account],
     )?;
     rows.first_mut().map_or(Ok(Holding::default()), read)
 }
 
 fn put(sql: &mut dyn Sql, realm: &Realm, account: &str, holding: &Holding) -> Done<()> {
-    let Holding { log_bytes, room_bytes, open_rooms, save_bytes } = *holding;
+    let Holding { log_bytes, room_bytes, open_rooms, save_bytes, object_bytes } = *holding;
     if *holding == Holding::default() {
         return sql.later("DELETE FROM holdings WHERE realm = $1 AND account = $2", params![realm, account]);
     }
     sql.later(
-        "INSERT INTO holdings (realm, account, log_bytes, room_bytes, open_rooms, save_bytes)
-         VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (realm, account) DO UPDATE SET log_bytes = $3, room_bytes = $4, open_rooms = $5, save_bytes = $6",
-        params![realm, account, log_bytes, room_bytes, open_rooms, save_bytes],
+        "INSERT INTO holdings (realm, account, log_bytes, room_bytes, open_rooms, save_bytes, object_bytes)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT (realm, account) DO UPDATE
+         SET log_bytes = $3, room_bytes = $4, open_rooms = $5, save_bytes = $6, object_bytes = $7",
+        params![realm, account, log_bytes, room_bytes, open_rooms, save_bytes, object_bytes],
     )
 }
 
@@ -178,5 +210,6 @@ fn read(row: &mut TableRow) -> Done<Holding> {
         room_bytes: row.number(1)?,
         open_rooms: row.number(2)?,
         save_bytes: row.number(3)?,
+        object_bytes: row.number(4)?,
     })
 }

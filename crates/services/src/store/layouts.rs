@@ -53,6 +53,7 @@ const LAYOUTS: &[&str] = &[
     include_str!("layout_5.sql"),
     include_str!("layout_6.sql"),
     include_str!("layout_7.sql"),
+    include_str!("layout_8.sql"),
 ];
 
 /// The newest layout that this server knows.

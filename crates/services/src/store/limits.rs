@@ -23,6 +23,8 @@ pub const ROOM_BYTES: u64 = 64 << 20;
 pub const OPEN_ROOMS: u64 = 256;
 /// Default of [`Limits::save_bytes`].
 pub const SAVE_BYTES: u64 = 4 << 20;
+/// Default of [`Limits::object_bytes`].
+pub const OBJECT_BYTES: u64 = 8 << 20;
 /// Default of [`Limits::guest_bytes`].
 pub const GUEST_BYTES: u64 = 4 << 20;
 
@@ -47,10 +49,12 @@ pub struct Limits {
     pub open_rooms: u64,
     /// Bytes of one account's saves, with the versions before.
     pub save_bytes: u64,
-    /// Bytes of the rooms of a guest, as many of its logs, and as many of its saves, if other accounts may have
+    /// Bytes of one account's objects, and of those of the game itself.
+    pub object_bytes: u64,
+    /// Bytes of the rooms of a guest, and as many of its logs, of its saves and of its objects, if other accounts may have
     /// more. A guest is an account without a credential.
     pub guest_bytes: u64,
-    /// Bytes of the rooms, logs and saves of one app's environment. Default: those of the whole store.
+    /// Bytes of the rooms, logs, saves and objects of one app's environment. Default: those of the whole store.
     pub app_bytes: Option<u64>,
 }
 
@@ -62,6 +66,7 @@ impl Default for Limits {
             room_bytes: ROOM_BYTES,
             open_rooms: OPEN_ROOMS,
             save_bytes: SAVE_BYTES,
+            object_bytes: OBJECT_BYTES,
             guest_bytes: GUEST_BYTES,
             app_bytes: None,
         }

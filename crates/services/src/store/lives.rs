@@ -148,6 +148,7 @@ fn difference(before: Option<&RetentionRow>, next: &RetentionRow) -> Charge {
         room_bytes: signed(next.bytes) - before.map_or(0, |before| signed(before.bytes)),
         open_rooms: open(next.is_open) - before.map_or(0, |before| open(before.is_open)),
         save_bytes: 0,
+        object_bytes: 0,
     }
 }
 
@@ -389,6 +390,10 @@ const COUNTS: &[(&str, &str)] = &[
     ("matches", "SELECT COUNT(*) FROM match_owners"),
     ("board_entries", "SELECT CAST(COALESCE(SUM(entries), 0) AS BIGINT) FROM board_seasons"),
     ("saves", "SELECT COUNT(*) FROM saves"),
+    ("statistics", "SELECT COUNT(*) FROM statistics"),
+    ("achievements", "SELECT COUNT(*) FROM achievements"),
+    ("objects", "SELECT CAST(COALESCE(SUM(objects), 0) AS BIGINT) FROM object_owners"),
+    ("friends", "SELECT COUNT(*) FROM friends"),
     ("webhooks", "SELECT CAST(COALESCE(SUM(waiting), 0) AS BIGINT) FROM outboxes"),
 ];
 

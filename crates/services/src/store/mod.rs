@@ -17,10 +17,12 @@ mod address;
 mod backup;
 mod bans;
 mod boards;
+mod definitions;
 mod due;
 mod entries;
 mod error;
 mod events;
+mod friends;
 mod holdings;
 mod ids;
 mod inbox;
@@ -30,8 +32,12 @@ mod line;
 mod lives;
 mod matches;
 mod matching;
+mod objects;
+mod once;
 mod owner;
 mod postgres;
+mod progress;
+mod ratings;
 mod restore;
 mod rooms;
 mod saves;
@@ -44,19 +50,29 @@ mod webhooks;
 mod worker;
 
 pub use backup::{BackupFacts, check_backup};
-pub use boards::{BOARD_BYTES_MAX, BOARDS_MAX, BoardNumber, StoredBoard, StoredSeason};
+pub use boards::{BOARD_BYTES_MAX, BOARDS_MAX, BoardNumber, EndedSeason, StoredBoard, StoredSeason};
+pub use definitions::{DEFINITION_BYTES_MAX, DEFINITIONS_MAX, DefinitionKind, StoredDefinition};
 pub use entries::{
-    EntryChange, EntryDetails, EntryWatch, LOADED_MAX, NewScore, OwnEntry, SCORES_MAX, ScoreRefusal, Scored,
+    EntryChange, EntryDetails, EntryWatch, LOADED_MAX, NewScore, OwnEntry, Receipt, SCORES_MAX, ScoreRefusal,
+    Scored,
 };
 pub use error::{BackupError, OpenError, RestoreError, StoreError};
+pub use friends::{Friend, FriendChange};
 pub use holdings::Holding;
 pub use ids::{AccountId, RoomId, SignInId};
-pub use limits::{DATA_MAX, DATA_MIN, GUEST_BYTES, LOG_BYTES, Limits, OPEN_ROOMS, ROOM_BYTES, SAVE_BYTES};
+pub use limits::{
+    DATA_MAX, DATA_MIN, GUEST_BYTES, LOG_BYTES, Limits, OBJECT_BYTES, OPEN_ROOMS, ROOM_BYTES, SAVE_BYTES,
+};
 pub use lives::{RoomLife, Swept, Unseen};
 pub use matches::{
     Appended, CUT_FULL, CUT_QUOTA, ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, KeptMatch, LOG_PAGE_BYTES,
     MATCH_BYTES_MAX, MatchEnding, MatchEntry, NewMatch,
 };
+pub use objects::{Expects, NewObject, Object, ObjectKey, ObjectRefused, ObjectsWritten};
+pub use progress::{
+    NewStatistic, OwnStatistic, STATISTICS_MAX, TOTAL_DAYS, Total, Written, WrittenStatistics,
+};
+pub use ratings::{RatedPlayer, ResultOutcome, ResultTeam};
 pub use restore::{Restored, restore};
 pub use saves::{NewSave, SaveInfo, SaveOutcome};
 pub use types::{

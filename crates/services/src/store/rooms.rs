@@ -1,6 +1,7 @@
 //! Turn rooms: documents with versions. A commit stores the next version with its notices and webhooks in one
 //! transaction, so each stored change is reported, and no other.
 
+use super::entries::SCORES_MAX;
 use super::error::StoreError;
 use super::events::EventBodies;
 use super::ids::{AccountId, RoomId};
@@ -11,7 +12,7 @@ use super::types::{
     NOTICE_BYTES_MAX, NewRoom, PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Room, RoomListing,
     RoomState, Stage, check_size, check_text, invalid,
 };
-use super::{Store, inbox, lives, webhooks};
+use super::{Store, entries, inbox, lives, webhooks};
 use parlor_server::realm::{InvalidId, Realm};
 use std::sync::Arc;
 
@@ -67,8 +68,11 @@ impl Store {
         }
         let (realm, id, limits) = (realm.clone(), id.clone(), self.limits());
         let growth = effects.kind.into();
-        let work = move |sql: &mut dyn Sql| commit(sql, (&realm, &id), expected, &state, &effects, &limits);
-        self.write_as(growth, bytes, work).await
+        let work = move |sql: &mut dyn Sql| {
+            let numbers = commit(sql, (&realm, &id), expected, &state, &effects, &limits)?;
+            Ok((numbers, entries::award(sql, &realm, &effects.awards)?))
+        };
+        self.write_told(growth, bytes, work).await
     }
 
     /// The room with this id.
@@ -165,6 +169,7 @@ fn check(state: &RoomState, effects: &Effects) -> Result<usize, StoreError> {
     check_size("the list of players", state.players.len(), ROOM_PLAYERS_MAX)?;
     check_size("the list of notices", effects.notices.len(), EFFECTS_MAX)?;
     check_size("the list of webhooks", effects.webhooks.len(), EFFECTS_MAX)?;
+    check_size("the list of awards", effects.awards.len(), SCORES_MAX)?;
     let mut bytes = state.document.len() + state.summary.len();
     let mut last: Option<&Arc<[u8]>> = None;
     for notice in &effects.notices {

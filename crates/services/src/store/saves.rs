@@ -2,6 +2,7 @@
 
 use super::Store;
 use super::accounts::must_exist;
+use super::definitions::name;
 use super::error::StoreError;
 use super::holdings::{Charge, charge};
 use super::ids::AccountId;
@@ -12,7 +13,7 @@ use parlor_server::realm::Realm;
 use parlor_social::limits::{
     BEFORE_MAX, SAVE_BYTES_MAX, SAVE_DESCRIPTION_BYTES_MAX, SAVE_TITLE_BYTES_MAX, SLOTS_MAX,
 };
-use parlor_social::{KeptSave, Replaces, SaveChange, SaveRefused, SlotName, remove_save, write_save};
+use parlor_social::{KeptSave, Name, Replaces, SaveChange, SaveRefused, remove_save, write_save};
 
 /// Bytes that a row is counted with, beside its texts and its body.
 const ROW_BYTES: u64 = 128;
@@ -23,7 +24,7 @@ const ROWS_MAX: usize = SLOTS_MAX + BEFORE_MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSave {
     /// Its slot.
-    pub slot: SlotName,
+    pub slot: Name,
     /// Its title, for players; may be empty.
     pub title: String,
     /// Its description, for players; may be empty.
@@ -38,7 +39,7 @@ pub struct NewSave {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaveInfo {
     /// Its slot.
-    pub slot: SlotName,
+    pub slot: Name,
     /// Its version. No version of an account is given twice.
     pub version: u64,
     /// When it was written, in milliseconds since 1970.
@@ -104,7 +105,7 @@ impl Store {
         &self,
         realm: &Realm,
         account: &AccountId,
-        slot: &SlotName,
+        slot: &Name,
         version: Option<u64>,
         now_ms: u64,
     ) -> Result<SaveOutcome, StoreError> {
@@ -133,7 +134,7 @@ impl Store {
         &self,
         realm: &Realm,
         account: &AccountId,
-        slot: &SlotName,
+        slot: &Name,
     ) -> Result<Vec<SaveInfo>, StoreError> {
         let mut all = self.all_saves(realm, account).await?;
         all.retain(|save| save.slot == *slot && save.replaced_ms.is_some());
@@ -150,7 +151,7 @@ impl Store {
         &self,
         realm: &Realm,
         account: &AccountId,
-        slot: &SlotName,
+        slot: &Name,
         version: Option<u64>,
     ) -> Result<Option<(SaveInfo, Vec<u8>)>, StoreError> {
         let (realm, account, slot) = (realm.clone(), account.clone(), slot.clone());
@@ -211,7 +212,7 @@ impl Store {
 
 /// Reads a save from the first eight columns.
 fn read(row: &mut TableRow) -> Done<SaveInfo> {
-    let slot = SlotName::new(&row.text(0)?).map_err(StoreError::Damaged)?;
+    let slot = name(row, 0)?;
     Ok(SaveInfo {
         slot,
         version: row.number(1)?,
@@ -328,7 +329,7 @@ fn is_same(
 fn remove(
     sql: &mut dyn Sql,
     (realm, account): (&Realm, &AccountId),
-    slot: &SlotName,
+    slot: &Name,
     version: Option<u64>,
     now_ms: u64,
 ) -> Done<SaveOutcome> {

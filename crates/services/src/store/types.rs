@@ -1,5 +1,6 @@
 //! Types of stored data, for callers of the store.
 
+use super::entries::NewScore;
 use super::error::StoreError;
 use super::ids::{AccountId, RoomId, SignInId};
 use super::lives::RoomLife;
@@ -296,6 +297,8 @@ pub struct Effects {
     pub notices: Vec<NewNotice>,
     /// For other services.
     pub webhooks: Vec<NewWebhook>,
+    /// For boards, from the rules of a game that has ended. What a board does not take is left out. Ignored for a new room.
+    pub awards: Vec<NewScore>,
     /// The room's retention, and the account that is charged. Default: unchanged.
     pub life: Option<RoomLife>,
     /// The kind of the commit. Default: a player continues. Ignored for a new room.

@@ -419,7 +419,8 @@ async fn threat_44_t3_a_player_has_so_many_past_seasons_loaded() {
     let (ada, _) = hall.player("ada").await;
     let seasons = |path: &std::path::Path| {
         let store = rusqlite::Connection::open(path).unwrap();
-        let insert = "INSERT INTO board_seasons SELECT number, ?1, 0, 0 FROM boards";
+        let insert =
+            "INSERT INTO board_seasons (board, season, entries, gone) SELECT number, ?1, 0, 0 FROM boards";
         for season in 1..=7 {
             assert_eq!(store.execute(insert, [season]).unwrap(), 1);
         }

@@ -110,6 +110,11 @@ impl Hall {
     }
 
     /// A token of an operator with this name, in an environment of the game.
+    /// The key of the hall's operator, and so of the game's own service.
+    pub(crate) fn key(&self) -> &SigningKey {
+        &self.key
+    }
+
     pub(crate) fn operator_named(&self, role: Role, name: &str, environment: &str) -> String {
         operator_token(&self.key, role, name, "tanks", environment)
     }
@@ -185,6 +190,19 @@ impl Socket {
                     Message::Text(text) => return serde_json::from_str(&text).unwrap(),
                     Message::Ping(_) | Message::Pong(_) => {}
                     other => panic!("{other:?}"),
+                }
+            }
+        })
+        .await
+    }
+
+    /// The next message that is no ping.
+    pub(crate) async fn next_message(&mut self) -> Message {
+        within(async {
+            loop {
+                match self.socket.next().await.unwrap().unwrap() {
+                    Message::Ping(_) | Message::Pong(_) => {}
+                    message => return message,
                 }
             }
         })

@@ -1,7 +1,6 @@
 //! The services over the store: every operation, for every role, with every kind of invalid input.
 
 use crate::hall::{Hall, told_service};
-use futures_util::StreamExt;
 use parlor_services::WebhookConfig;
 use parlor_services::store::Role;
 use parlor_testing::{creating, within};
@@ -17,21 +16,28 @@ const TABLE: &[(&str, &str)] = &[
     ("account.rename", "p"),
     ("account.sign_out_everywhere", "p"),
     ("account.unlink", "p"),
+    ("achievement.list", "psm"),
+    ("achievement.write", "ps"),
     ("admin.backup", "m"),
     ("admin.ban", "m"),
     ("admin.bans", "m"),
+    ("admin.define", "sm"),
     ("admin.define_board", "sm"),
+    ("admin.definitions", "sm"),
     ("admin.delete_account", "m"),
     ("admin.delete_board", "sm"),
     ("admin.end_live_room", "m"),
+    ("admin.end_lobby", "m"),
     ("admin.export_account", "m"),
     ("admin.lift_ban", "m"),
     ("admin.live_room", "sm"),
     ("admin.live_rooms", "sm"),
+    ("admin.lobbies", "sm"),
     ("admin.remove_member", "m"),
     ("admin.rooms", "sm"),
     ("admin.set_role", "m"),
     ("admin.status", "sm"),
+    ("admin.undefine", "sm"),
     ("admission.ticket", "p"),
     ("auth.custom", "s"),
     ("auth.device", "a"),
@@ -40,6 +46,7 @@ const TABLE: &[(&str, &str)] = &[
     ("auth.refresh", "a"),
     ("auth.sign_out", "a"),
     ("board.around", "psm"),
+    ("board.friends", "p"),
     ("board.list", "psm"),
     ("board.of", "psm"),
     ("board.remove", "psm"),
@@ -47,17 +54,58 @@ const TABLE: &[(&str, &str)] = &[
     ("board.submit", "ps"),
     ("board.submit_many", "s"),
     ("board.top", "psm"),
+    ("friend.accept", "p"),
+    ("friend.ask", "p"),
+    ("friend.block", "p"),
+    ("friend.code", "p"),
+    ("friend.list", "p"),
+    ("friend.new_code", "p"),
+    ("friend.remove", "p"),
+    ("friend.unblock", "p"),
     ("inbox.acknowledge", "p"),
     ("inbox.read", "p"),
+    ("lobby.create", "p"),
+    ("lobby.decline", "p"),
+    ("lobby.find", "p"),
+    ("lobby.invite", "p"),
+    ("lobby.join", "p"),
+    ("lobby.kick", "p"),
+    ("lobby.leave", "p"),
+    ("lobby.mine", "p"),
+    ("lobby.promote", "p"),
+    ("lobby.read", "p"),
+    ("lobby.room", "p"),
+    ("lobby.say", "p"),
+    ("lobby.update", "p"),
+    ("lobby.update_me", "p"),
     ("match.forget", "sm"),
     ("match.kept", "psm"),
     ("match.list", "psm"),
     ("match.log", "psm"),
+    ("matchmaking.again", "p"),
+    ("matchmaking.confirm", "p"),
+    ("matchmaking.enter", "p"),
+    ("matchmaking.leave", "p"),
+    ("matchmaking.offer", "ps"),
+    ("matchmaking.opened", "p"),
+    ("matchmaking.queues", "psm"),
+    ("matchmaking.read", "p"),
+    ("matchmaking.withdraw", "ps"),
+    ("presence.set", "p"),
+    ("rating.read", "psm"),
+    ("rating.report", "s"),
     ("save.before", "p"),
     ("save.get", "p"),
     ("save.list", "p"),
     ("save.remove", "p"),
     ("save.set", "p"),
+    ("statistic.list", "psm"),
+    ("statistic.totals", "psm"),
+    ("statistic.write", "ps"),
+    ("storage.list", "psm"),
+    ("storage.read", "psm"),
+    ("storage.remove", "ps"),
+    ("storage.write", "ps"),
     ("turn.create", "p"),
     ("turn.delete", "psm"),
     ("turn.end", "psm"),
@@ -96,6 +144,8 @@ async fn threat_32_every_operation_is_for_whom_the_table_says() {
         let path =
             path.replace("{room}", "r0").replace("{proposal}", "1").replace("{match}", "ABCDEFGHJKLMNPQR");
         let path = path.replace("{code}", "ZZZZ").replace("{member}", "1").replace("{board}", "b");
+        let path = path.replace("{statistic}", "s").replace("{achievement}", "a").replace("{ladder}", "l");
+        let path = path.replace("{lobby}", "l0").replace("{ticket}", "t0");
         for (token, letter) in roles {
             let may = *allowed == "a" || allowed.contains(letter);
             let (status, answer) = hall.call(method, &path, token.map(String::as_str), json!({})).await;
@@ -283,8 +333,8 @@ async fn a_ban_counts_at_once_and_until_it_is_lifted() {
     let sign_in = json!({ "app": "tanks", "device": format!("the device of {:>10}", "ada") });
     let (status, answer) = hall.call("POST", "/auth/device", None, sign_in.clone()).await;
     assert_eq!((status, &answer["error"]["code"]), (403, &json!("banned")));
-    let gone = within(async { socket.socket.next().await }).await;
-    assert!(matches!(gone, Some(Ok(Message::Close(_)))), "{gone:?}");
+    let gone = socket.next_message().await;
+    assert!(matches!(gone, Message::Close(_)), "{gone:?}");
     assert_eq!(hall.good("GET", "/admin/bans", &admin, json!({})).await["bans"][0]["account"], id.as_str());
     hall.good("POST", "/admin/bans/lift", &admin, json!({ "account": id })).await;
     hall.good("GET", "/account", &ada, json!({})).await;

@@ -1,9 +1,7 @@
 //! Banned or demoted accounts and operators are rejected at every operation from then on, on every interface.
 
 use crate::hall::Hall;
-use futures_util::StreamExt;
 use parlor_services::store::Role;
-use parlor_testing::within;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -16,7 +14,12 @@ impl Hall {
                 .replace("{room}", "r0")
                 .replace("{proposal}", "1")
                 .replace("{code}", "ZZZZ")
-                .replace("{board}", "b");
+                .replace("{board}", "b")
+                .replace("{statistic}", "s")
+                .replace("{achievement}", "a")
+                .replace("{ladder}", "l")
+                .replace("{lobby}", "l0")
+                .replace("{ticket}", "t0");
             let path = path.replace("{match}", "ABCDEFGHJKLMNPQR").replace("{member}", "1");
             let (_, answer) = self.call(method, &path, Some(token), json!({})).await;
             codes.push(format!("{name}: {}", answer["error"]["code"].as_str().unwrap_or("done")));
@@ -123,7 +126,7 @@ async fn threat_49_sockets_of_whoever_is_banned_end_and_none_is_told_anything() 
     let mut operators = sockets.pop().unwrap();
     assert_eq!(operators.ask("admin.status", json!({})).await["error"]["code"], "banned");
     for mut socket in [operators, sockets.pop().unwrap()] {
-        let last = within(socket.socket.next()).await.unwrap().unwrap();
+        let last = socket.next_message().await;
         assert!(matches!(last, Message::Close(Some(_))), "{last:?}");
     }
     // A token that is good for some minutes still opens no feed.

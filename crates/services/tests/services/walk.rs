@@ -45,6 +45,11 @@ fn at(path: &str, room: &str) -> String {
         .replace("{code}", "K7QMAB")
         .replace("{member}", "1")
         .replace("{board}", "laps")
+        .replace("{statistic}", "kills")
+        .replace("{achievement}", "killer")
+        .replace("{ladder}", "duel")
+        .replace("{lobby}", "l0")
+        .replace("{ticket}", "t0")
 }
 
 struct Walk<'a> {

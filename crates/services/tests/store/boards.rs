@@ -6,16 +6,16 @@ use parlor_services::store::{
     AccountId, BOARDS_MAX, BoardNumber, DATA_MIN, EntryChange, EntryWatch, Limits, NewScore, Options,
     SCORES_MAX, ScoreRefusal, Store, StoreError, StoredBoard,
 };
-use parlor_social::{Board, BoardName, Keep, Key, Refused, Season, Submission, mark_of};
+use parlor_social::{Board, Keep, Key, Name, Refused, Season, Submission, mark_of};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-pub(crate) fn name(text: &str) -> BoardName {
-    BoardName::new(text).expect("a name")
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).expect("a name")
 }
 
 async fn defined(store: &Store, realm: &Realm, board: &str) -> StoredBoard {
-    store.put_board(realm, &name(board), b"{}".to_vec(), None, (1, Season(0))).await.expect("a board")
+    store.put_board(realm, &name(board), b"{}".to_vec(), None, (1, Season(0), None)).await.expect("a board")
 }
 
 pub(crate) fn new_score(board: BoardNumber, rules: &Arc<Board>, account: &str, score: i64) -> NewScore {
@@ -23,6 +23,8 @@ pub(crate) fn new_score(board: BoardNumber, rules: &Arc<Board>, account: &str, s
         board,
         rules: Arc::clone(rules),
         season: Season(0),
+        ends_ms: None,
+        receipt: None,
         account: account_id(account),
         submission: Submission { score, at_ms: 1, ..Submission::default() },
     }
@@ -72,7 +74,7 @@ async fn t3_a_board_is_defined_changed_and_deleted() {
     on_each(async |store, realm| {
         let other = Realm::new("tanks", "another").unwrap();
         let put = async |realm, version| {
-            store.put_board(realm, &name("laps"), b"{}".to_vec(), version, (1, Season(0))).await
+            store.put_board(realm, &name("laps"), b"{}".to_vec(), version, (1, Season(0), None)).await
         };
         let first = put(&realm, Some(0)).await.unwrap();
         assert_eq!((first.version, first.name.as_str()), (1, "laps"));
@@ -92,7 +94,8 @@ async fn t3_a_board_is_defined_changed_and_deleted() {
         assert_eq!(store.boards(&other).await.unwrap(), [elsewhere]);
         // A board of the same name is another one.
         assert!(put(&realm, None).await.unwrap().number > first.number);
-        let long = store.put_board(&realm, &name("long"), vec![b' '; 20_000], None, (1, Season(0))).await;
+        let long =
+            store.put_board(&realm, &name("long"), vec![b' '; 20_000], None, (1, Season(0), None)).await;
         assert!(matches!(long, Err(StoreError::Invalid { .. })));
     })
     .await;
@@ -106,7 +109,7 @@ async fn t3_an_environment_has_a_bounded_number_of_boards() {
     for number in 0..BOARDS_MAX {
         defined(&store, &realm, &format!("b{number}")).await;
     }
-    let more = store.put_board(&realm, &name("more"), b"{}".to_vec(), None, (1, Season(0))).await;
+    let more = store.put_board(&realm, &name("more"), b"{}".to_vec(), None, (1, Season(0), None)).await;
     assert!(matches!(more, Err(StoreError::Quota { .. })), "{more:?}");
     store.delete_board(&realm, &name("b7"), 1).await.unwrap();
     defined(&store, &realm, "more").await;
@@ -244,7 +247,7 @@ async fn t3_entries_of_a_deleted_account_are_gone_and_the_order_is_told() {
         );
 
         let turned = store
-            .put_board(&realm, &name("one"), br#"{"order":"least"}"#.to_vec(), None, (1, Season(0)))
+            .put_board(&realm, &name("one"), br#"{"order":"least"}"#.to_vec(), None, (1, Season(0), None))
             .await;
         assert!(matches!(turned, Err(StoreError::Invalid { .. })), "{turned:?}");
         store.delete_account(&realm, &ada).await.unwrap();
@@ -312,7 +315,7 @@ async fn t3_the_season_that_runs_when_a_definition_changes_is_stored_if_the_boar
         let put = async |running| {
             let document = br#"{"seasons":1}"#.to_vec();
             store
-                .put_board(&realm, &name("b"), document, None, (running * 10, Season(running)))
+                .put_board(&realm, &name("b"), document, None, (running * 10, Season(running), None))
                 .await
                 .unwrap()
         };
@@ -369,6 +372,6 @@ async fn threat_43_t3_a_full_store_takes_what_operators_define_and_scores_that_r
     let replaced = store.submit_known_scores(&realm, of("ada", 2)).await.unwrap().unwrap();
     assert_eq!(replaced[0].entry.key.score, 3);
     let closed = br#"{"closes_ms":1}"#.to_vec();
-    let closed = store.put_board(&realm, &name("b"), closed, None, (1, Season(0))).await.unwrap();
+    let closed = store.put_board(&realm, &name("b"), closed, None, (1, Season(0), None)).await.unwrap();
     assert_eq!(closed.version, 2);
 }

@@ -8,11 +8,15 @@ use crate::boards::{name as board_name, new_score, sums};
 use crate::common::{
     self, account, account_id, fresh_realm, new_room, notice, notices, random, room_id, state,
 };
+use crate::objects::new_object;
+use crate::progress::{ACHIEVED_AT, add_kill};
 use crate::saves::new_save;
 use parlor_faultdisk::Disk;
 use parlor_server::realm::Realm;
-use parlor_services::store::{BoardNumber, Durability, Effects, Options, SaveOutcome, Store, StoreError};
-use parlor_social::{Replaces, Season, SlotName, mark_of};
+use parlor_services::store::{
+    BoardNumber, Durability, Effects, Object, Options, SaveOutcome, Store, StoreError,
+};
+use parlor_social::{FriendState, FriendStep, Name, Relation, Replaces, Season, mark_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -74,7 +78,7 @@ async fn writer_process() {
         }
     }
     let board = store
-        .put_board(&realm, &board_name(BOARD), b"{}".to_vec(), None, (1, Season(0)))
+        .put_board(&realm, &board_name(BOARD), b"{}".to_vec(), None, (1, Season(0), None))
         .await
         .expect("a board");
     let writers: Vec<_> = (0..WRITERS)
@@ -115,6 +119,17 @@ async fn write_on(store: Store, realm: Realm, board: BoardNumber, name: String, 
             Ok(SaveOutcome::Done(save)) => say(&format!("save {name} {slot} {} {body}", save.version)),
             other => panic!("{other:?}"),
         }
+        add_kill(&store, &realm, &name, round + 1).await;
+        say(&format!("kills {name} {}", round + 1));
+        let object = new_object(Some(&name), "bag", body.as_bytes());
+        let versions = store.put_objects(&realm, None, vec![object], 1).await.expect("a write");
+        say(&format!("object {name} {} {body}", versions.expect("an object")[0]));
+        // Its partner may have no account yet. Both ask, so that they become friends, and part again.
+        let partner = format!("{}-{}", name.rsplit_once('-').expect("a run").0, writer ^ 1);
+        let step = if round % 4 == 3 { FriendStep::Remove } else { FriendStep::Ask };
+        let both = (&account_id(&name), &account_id(&partner));
+        store.befriend(&realm, both, step, 1).await.expect("a write").ok();
+        say(&format!("pair {name} {partner}"));
         let room = format!("room-{}", (writer + round) % ROOMS);
         let loaded = store.load_room(&realm, &room_id(&room)).await.expect("a read").expect("a room");
         let version = loaded.state.version + 1;
@@ -148,6 +163,12 @@ struct History {
     accounts: BTreeSet<String>,
     /// Points of each player.
     sums: BTreeMap<String, u64>,
+    /// Kills of each player.
+    kills: BTreeMap<String, u64>,
+    /// The newest object of each player: its version and body.
+    objects: BTreeMap<String, (u64, String)>,
+    /// Players who have asked one another.
+    pairs: BTreeSet<(String, String)>,
     /// The newest of each player and slot: its version and body.
     saves: BTreeMap<(String, String), (u64, String)>,
 }
@@ -175,6 +196,20 @@ impl History {
                 self.saves.insert((player.to_owned(), slot.to_owned()), (version, body.to_owned()));
                 Ok(())
             }
+            ["kills", player, kills] => {
+                let kills = kills.parse().map_err(|error| format!("`{line}`: {error}"))?;
+                self.kills.insert(player.to_owned(), kills);
+                Ok(())
+            }
+            ["object", player, version, body] => {
+                let version = version.parse().map_err(|error| format!("`{line}`: {error}"))?;
+                self.objects.insert(player.to_owned(), (version, body.to_owned()));
+                Ok(())
+            }
+            ["pair", one, other] => {
+                self.pairs.insert((one.to_owned(), other.to_owned()));
+                Ok(())
+            }
             ["account", id] => {
                 self.accounts.insert(id.to_owned());
                 Ok(())
@@ -192,7 +227,7 @@ impl History {
             }
         }
         for ((player, slot), (version, body)) in &self.saves {
-            let name = SlotName::new(slot).expect("a name");
+            let name = Name::new(slot).expect("a name");
             // One more may have been under way: then this is the version before.
             let kept = store.save(realm, &account_id(player), &name, Some(*version)).await.map_err(fault)?;
             if kept.is_none_or(|(_, kept)| kept != body.as_bytes()) {
@@ -201,6 +236,32 @@ impl History {
             let current = store.save(realm, &account_id(player), &name, None).await.map_err(fault)?;
             if current.is_none_or(|(save, _)| save.version < *version) {
                 return Err(format!("{slot} of {player} went back behind version {version}"));
+            }
+        }
+        for (player, (version, body)) in &self.objects {
+            let key = new_object(Some(player), "bag", b"").key;
+            let found = store.objects(realm, None, vec![key]).await.map_err(fault)?;
+            let is_kept = |object: &Object| object.version > *version || object.body == body.as_bytes();
+            if !found.first().is_some_and(is_kept) {
+                return Err(format!("version {version} of the object of {player} is lost"));
+            }
+        }
+        for (one, other) in &self.pairs {
+            let state = async |one: &str, other: &str| {
+                let page = store.friends_of(realm, &account_id(one), None, None, 100).await.map_err(fault)?;
+                let friend = page.items.into_iter().find(|friend| friend.account.as_str() == other);
+                Ok::<_, String>(friend.map(|friend| friend.state))
+            };
+            let relation = Relation { mine: state(one, other).await?, theirs: state(other, one).await? };
+            let is_whole = matches!(
+                (relation.mine, relation.theirs),
+                (None, None)
+                    | (Some(FriendState::Friend), Some(FriendState::Friend))
+                    | (Some(FriendState::Asked), Some(FriendState::Asks))
+                    | (Some(FriendState::Asks), Some(FriendState::Asked))
+            );
+            if !is_whole {
+                return Err(format!("{one} and {other} are {relation:?}"));
             }
         }
         let rooms: BTreeSet<&String> = self.commits.keys().map(|(room, _)| room).collect();
@@ -236,6 +297,43 @@ impl History {
             if entry.map(|entry| entry.key.score.unsigned_abs()) != Some(*points) {
                 return Err(format!("point {points} of {player} counted twice or not at all"));
             }
+        }
+        Ok(())
+    }
+
+    /// The same for kills, and an achievement is unlocked with the kill that reaches its goal.
+    async fn check_kills(&mut self, store: &Store, realm: &Realm) -> Result<(), String> {
+        let fault = |error: StoreError| error.to_string();
+        let mut unlocked = 0;
+        for (player, kills) in &mut self.kills {
+            let id = account_id(player);
+            let held = async || {
+                let page = store.statistics_of(realm, &id, None, 10).await.map_err(fault)?;
+                Ok::<_, String>(page.items.first().map_or(0, |own| own.value.unsigned_abs()))
+            };
+            let stored = held().await?;
+            if !(*kills..=*kills + 1).contains(&stored) {
+                return Err(format!("the kills of {player} are {stored}, and {kills} were acknowledged"));
+            }
+            *kills += 1;
+            add_kill(store, realm, player, *kills).await;
+            if held().await? != *kills {
+                return Err(format!("kill {kills} of {player} counted twice or not at all"));
+            }
+            let progress = store.progress_of(realm, &id, None, 10).await.map_err(fault)?.items;
+            let is_unlocked = progress.iter().any(|(_, progress)| progress.unlocked_ms.is_some());
+            if is_unlocked != (*kills >= ACHIEVED_AT) {
+                return Err(format!(
+                    "{player} has {kills} kills, and its achievement is unlocked: {is_unlocked}"
+                ));
+            }
+            unlocked += u64::from(is_unlocked);
+        }
+        let totals = store.achievement_totals(realm).await.map_err(fault)?;
+        // A player whose first kill was not acknowledged may be counted, too.
+        let players = totals.get("").copied().unwrap_or(0);
+        if totals.get("killer").copied().unwrap_or(0) != unlocked || players < self.kills.len() as u64 {
+            return Err(format!("{unlocked} have unlocked it, and it is counted as {totals:?}"));
         }
         Ok(())
     }
@@ -298,7 +396,9 @@ impl Writer {
             // A line that was cut off by the kill was not said.
             let Some(said) = line.strip_suffix('\n') else { break };
             result = result.and_then(|()| history.add(said));
-            let counts = ["room ", "account ", "sum ", "save "].iter().any(|kind| said.starts_with(kind));
+            let counts = ["room ", "account ", "sum ", "save ", "kills ", "object ", "pair "]
+                .iter()
+                .any(|kind| said.starts_with(kind));
             acknowledged += u64::from(counts);
             if !is_killed && acknowledged >= lines && (counts || said == "started") {
                 child.kill().expect("a process to kill");
@@ -326,13 +426,16 @@ impl Writer {
             if checked.is_ok() {
                 checked = history.check_sums(&store, &self.realm).await;
             }
+            if checked.is_ok() {
+                checked = history.check_kills(&store, &self.realm).await;
+            }
             // The next process takes the file's lock.
             store.close();
             checked.map_err(|fault| format!("after kill {run}: {fault}"))?;
         }
-        let points: u64 = history.sums.values().sum();
-        let saves = history.saves.len();
-        Ok((history.commits.len() + history.accounts.len() + saves) as u64 + points)
+        let points: u64 = history.sums.values().chain(history.kills.values()).sum();
+        let others = history.saves.len() + history.objects.len() + history.pairs.len();
+        Ok((history.commits.len() + history.accounts.len() + others) as u64 + points)
     }
 }
 

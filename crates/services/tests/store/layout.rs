@@ -40,6 +40,9 @@ const LAYOUT_2: &str = "
         FROM (SELECT *, substr(parts, instr(parts, ' ') + 1) AS rest FROM notices);
     DROP TABLE notices;
     ALTER TABLE before RENAME TO notices;
+    DROP TABLE definitions; DROP TABLE statistics; DROP TABLE statistic_totals; DROP TABLE achievements;
+    DROP TABLE achievement_totals; DROP TABLE ratings; DROP TABLE used_once; DROP TABLE objects; DROP TABLE object_owners;
+    DROP TABLE friends; DROP TABLE friend_codes;
     DROP TABLE saves; DROP TABLE save_versions;
     DROP TABLE boards; DROP TABLE board_seasons; DROP TABLE board_entries;
     DROP TABLE holdings; DROP TABLE match_owners; DROP TABLE room_lives; DROP TABLE room_events; DROP TABLE sweep_marks;

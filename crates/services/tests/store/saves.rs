@@ -6,11 +6,11 @@ use parlor_services::store::{
     Credential, CredentialKind, Limits, NewSave, Options, SaveInfo, SaveOutcome, Store, StoreError,
 };
 use parlor_social::limits::{BEFORE_EACH, SAVE_BYTES_MAX, SLOTS_MAX};
-use parlor_social::{Replaces, SaveRefused, SlotName};
+use parlor_social::{Name, Replaces, SaveRefused};
 use std::collections::BTreeMap;
 
-fn slot(text: &str) -> SlotName {
-    SlotName::new(text).expect("a name")
+fn slot(text: &str) -> Name {
+    Name::new(text).expect("a name")
 }
 
 pub(crate) fn new_save(name: &str, body: &[u8]) -> NewSave {

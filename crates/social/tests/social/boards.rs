@@ -1,7 +1,7 @@
 //! What submissions make of an entry, against ten plain lines.
 
 use parlor_social::limits::NUMBER_MAX;
-use parlor_social::{Board, BoardName, Entry, Keep, Order, Refused, Submission, Writers, mark_of};
+use parlor_social::{Board, Entry, Keep, Name, Order, Refused, Submission, Writers, mark_of};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -175,9 +175,9 @@ fn t3_a_definition_that_makes_no_sense_is_refused_by_its_field() {
     assert!(Board::default().check().unwrap().is_none());
     assert_eq!(Board::of_players().writers, Writers::Players);
     for bad in ["", "a b", "ä", "a/b", &"x".repeat(65)] {
-        assert!(BoardName::new(bad).is_err(), "{bad}");
+        assert!(Name::new(bad).is_err(), "{bad}");
     }
-    assert_eq!(BoardName::new("fastest-lap.v2").unwrap().as_str(), "fastest-lap.v2");
+    assert_eq!(Name::new("fastest-lap.v2").unwrap().as_str(), "fastest-lap.v2");
 }
 
 #[test]

@@ -2,5 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod boards;
+mod lobbies;
+mod matching;
+mod progress;
 mod ranks;
 mod seasons;

@@ -1,9 +1,9 @@
 //! A room under test, and invariants that hold after every operation.
 
 use parlor_turn::{
-    Actor, Code, Config, ConfiguredBy, Context, Create, Effect, End, Join, Kick, NewRoom, Notice, NoticeKind,
-    Op, PlayerId, ProposalId, Propose, Push, Refusal, RoomId, RuleSets, Start, TurnRoom, UnixMillis, Update,
-    Validate,
+    Actor, Award, Code, Config, ConfiguredBy, Context, Create, Effect, End, Join, Kick, NewRoom, Notice,
+    NoticeKind, Op, PlayerId, ProposalId, Propose, Push, Refusal, RoomId, RuleSets, Start, TurnRoom,
+    UnixMillis, Update, Validate,
 };
 use serde_json::{Value, json};
 
@@ -126,6 +126,8 @@ impl Table {
             let (seq, to) = match effect {
                 Effect::Notice(notice) => (notice.seq, &notice.to),
                 Effect::Push(push) => (push.seq, &push.to),
+                // For boards; nobody is told.
+                Effect::Award(_) => continue,
             };
             assert_eq!(seq, self.last_seq + 1, "notices are counted without a gap");
             assert!(!to.is_empty(), "a notice is for somebody");
@@ -213,7 +215,7 @@ impl Table {
         let effects = std::mem::take(&mut self.effects);
         let notices = effects.into_iter().filter_map(|effect| match effect {
             Effect::Notice(notice) => Some(notice),
-            Effect::Push(_) => None,
+            Effect::Push(_) | Effect::Award(_) => None,
         });
         notices.collect()
     }
@@ -227,9 +229,19 @@ impl Table {
         let effects = std::mem::take(&mut self.effects);
         let pushes = effects.into_iter().filter_map(|effect| match effect {
             Effect::Push(push) => Some(push),
-            Effect::Notice(_) => None,
+            Effect::Notice(_) | Effect::Award(_) => None,
         });
         pushes.collect()
+    }
+
+    /// Returns the awards since the last read.
+    pub(crate) fn awarded(&mut self) -> Vec<Award> {
+        let effects = std::mem::take(&mut self.effects);
+        let awards = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Award(award) => Some(award),
+            Effect::Notice(_) | Effect::Push(_) => None,
+        });
+        awards.collect()
     }
 
     /// Returns the server's view of the room.

@@ -2,9 +2,10 @@
 //! to three; the player who takes the last stone wins.
 
 use crate::harness::{Table, code, id, refused};
+use parlor_turn::limits::AWARDS_MAX;
 use parlor_turn::{
-    Actor, Attempt, Check, Code, Next, Op, Opening, Outcome, Phase, PlayerId, Refusal, RuleSets, Rules,
-    Status,
+    Actor, Attempt, Award, Check, Code, Ended, Next, Op, Opening, Outcome, Phase, PlayerId, Refusal,
+    RuleSets, Rules, Status,
 };
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
@@ -72,6 +73,17 @@ impl Rules for Heap {
 
     fn without(&self, state: &Value, _gone: &PlayerId, left: &[PlayerId]) -> Option<Outcome> {
         self.goes_on.then(|| outcome(state.clone(), Next::Turn(left[0].clone())))
+    }
+
+    /// As many stones as are left to each in the room, somebody who is not there, and too many.
+    fn awards(&self, ended: &Ended<'_>) -> Vec<Award> {
+        let stones = ended.state["stones"].as_i64().unwrap_or(0);
+        let award = |player: PlayerId, sub| Award { player, board: "heap".to_owned(), score: stones, sub };
+        let mut awards = vec![award(id("eve"), 0)];
+        for round in 0..40 {
+            awards.extend(ended.players.iter().map(|player| award(player.clone(), round)));
+        }
+        awards
     }
 }
 
@@ -186,4 +198,21 @@ fn a_server_without_the_rules_says_so_and_still_lets_players_go() {
     waiting.rules = RuleSets::none();
     assert_eq!(code(waiting.join("bob")), Code::UnknownRules, "the game would begin");
     waiting.apply(&Actor::Player(id("ada")), Op::Leave).expect("anybody may");
+}
+
+#[test]
+fn t3_what_the_rules_award_comes_with_the_end_and_for_who_is_there_alone() {
+    // Cleo begins; a game of three that loses one ends here.
+    let mut table = heap(false);
+    take(&mut table, "cleo", 3).expect("a legal move");
+    assert!(table.awarded().is_empty(), "the game goes on");
+    table.resign("ada").expect("it may");
+    let awards = table.awarded();
+    assert_eq!(awards.len(), AWARDS_MAX, "there is a bound");
+    assert!(awards.iter().all(|award| award.player != id("eve") && award.score == 5), "{awards:?}");
+    assert_eq!(awards[..2].iter().map(|award| award.player.as_str()).collect::<Vec<_>>(), ["ada", "bob"]);
+    // Without rules nothing is awarded, whatever the players write.
+    let mut table = Table::playing(&json!({}), &["ada", "bob"]);
+    table.resign("ada").expect("it may");
+    assert!(table.awarded().is_empty());
 }

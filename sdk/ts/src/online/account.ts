@@ -7,7 +7,7 @@ import { type Address, parseAddress, placeOf } from "../server/address.js";
 import { abortReason } from "../thrown.js";
 import { type Board, BoardImpl, type BoardInfo } from "./boards.js";
 import { camel, type Camel } from "./camel.js";
-import { Connection } from "./connection.js";
+import { Connection, type News } from "./connection.js";
 import type { RoomEvent } from "./events.js";
 import { Follower, type Want } from "./follower.js";
 import { given } from "./given.js";
@@ -116,6 +116,9 @@ export interface Account extends AccountOfRoom {
   /** The boards of the game. */
   boards(): AsyncIterable<BoardInfo>;
 
+  /** Listens for what is so now: friends who come, lobbies, searches. After each `connected` read what you show. Returns how to end it. */
+  news(listener: (news: News) => void): () => void;
+
   /** Adds a way to sign in: this device, or an address and a password. */
   link(how: { device: true } | { email: string; password: string }): Promise<void>;
   /** Removes one, but never the last. */
@@ -218,6 +221,10 @@ class AccountImpl implements Account {
 
   boards(): AsyncIterable<BoardInfo> {
     return this.#pages("board.list", {}, ({ boards }) => boards);
+  }
+
+  news(listener: (news: News) => void): () => void {
+    return this.connection.hear(listener);
   }
 
   async link(how: { device: true } | { email: string; password: string }): Promise<void> {

@@ -15,6 +15,8 @@ export interface Score {
   extra?: JsonObject;
   /** Names the submission: one that is sent again with the same id counts once. Default: a random one. */
   id?: string;
+  /** What the game's own service signed: with it a player submits to a board that the service writes. Good once, for exactly this score. */
+  receipt?: string;
 }
 
 /** What a score has made of the player's entry. */
@@ -39,6 +41,8 @@ export interface Board {
   around(options?: { count?: number }): Promise<BoardPage>;
   /** The entries of up to 100 accounts, such as friends. Those without an entry are left out. */
   of(accounts: readonly string[]): Promise<BoardPage>;
+  /** The player's own entry and those of its friends: up to 100, with their ranks among all. */
+  friends(): Promise<BoardPage>;
   /** The seasons that have or had entries, the newest first. */
   seasons(): Promise<readonly BoardSeason[]>;
   /** The same board in a past season. Scores still count in the current one. */
@@ -77,6 +81,10 @@ export class BoardImpl implements Board {
 
   async of(accounts: readonly string[]): Promise<BoardPage> {
     return camel(await this.#call("board.of", { ...this.#where, accounts: [...accounts] }));
+  }
+
+  async friends(): Promise<BoardPage> {
+    return camel(await this.#call("board.friends", { ...this.#where }));
   }
 
   async seasons(): Promise<readonly BoardSeason[]> {

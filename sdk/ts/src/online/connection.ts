@@ -30,6 +30,9 @@ export interface SignedIn {
 /** Asks over the socket, whatever its stage. Rejects with a `ParlorError`. */
 export type Ask = (op: string, input: JsonObject) => Promise<JsonObject>;
 
+/** Something that is so now, as docs/friends.md, docs/lobbies.md and docs/matchmaking.md have it. `connected` comes after each outage. */
+export type News = JsonObject & { topic: string };
+
 /** What a connection needs of the sign-in. `isRenewal` while the access token is still good. */
 export interface Signer {
   signIn(ask: Ask, isRenewal: boolean): Promise<SignedIn>;
@@ -68,6 +71,7 @@ export class Connection implements Line {
   #socket: TextSocket | undefined;
   readonly #rooms = new Set<Follower>();
   readonly #listeners = new WeakMap<Follower, (event: RoomEvent) => void>();
+  readonly #hearers = new Set<(news: News) => void>();
   readonly #asked = new Map<number, Asked>();
   #queued: Asked[] = [];
   #nextId = 0;
@@ -112,6 +116,27 @@ export class Connection implements Line {
     this.#rooms.add(room);
     if (this.#stage === "ready") room.begin();
     else this.#need();
+  }
+
+  /** Listens for news until the returned function is called. */
+  hear(told: (news: News) => void): () => void {
+    if (this.#closedBy !== undefined) throw this.#closedBy;
+    this.#hearers.add(told);
+    if (this.#stage === "ready") told({ topic: "connected" });
+    else this.#need();
+    return () => {
+      this.#hearers.delete(told);
+      this.#rest();
+    };
+  }
+
+  #tell(news: News): void {
+    for (const told of [...this.#hearers]) told(news);
+  }
+
+  /** Rooms and listeners, for whom a lost connection is made again. */
+  get #followers(): number {
+    return this.#rooms.size + this.#hearers.size;
   }
 
   /** Asks as soon as the connection is ready. It is not asked twice: who loses the answer learns that. */
@@ -177,6 +202,8 @@ export class Connection implements Line {
     clearTimeout(this.#renewal);
     this.#unwatch?.();
     for (const room of [...this.#rooms]) room.close(why);
+    this.#tell({ topic: "closed" });
+    this.#hearers.clear();
     for (const asked of [...this.#takeAsked(), ...this.#queued.splice(0)]) asked.refused({ code: String(why.code), sentence: why.message });
     this.#awaiting?.failed(why);
     this.#awaiting = undefined;
@@ -192,7 +219,7 @@ export class Connection implements Line {
   #rest(): void {
     clearTimeout(this.#idle);
     if (this.#stage === "closed") return;
-    const isNeeded = () => this.#rooms.size + this.#asked.size + this.#queued.length > 0 || this.#awaiting !== undefined;
+    const isNeeded = () => this.#followers + this.#asked.size + this.#queued.length > 0 || this.#awaiting !== undefined;
     if (isNeeded()) return;
     this.#idle = setTimeout(() => {
       if (isNeeded() || this.#stage === "closed") return;
@@ -348,6 +375,7 @@ export class Connection implements Line {
     this.#attempts = 0;
     this.#wasReady = true;
     for (const room of [...this.#rooms]) room.begin();
+    this.#tell({ topic: "connected" });
     for (const asked of this.#queued.splice(0)) this.#sendAsked(asked);
     this.#awaiting?.done();
     this.#awaiting = undefined;
@@ -357,7 +385,7 @@ export class Connection implements Line {
   #text(text: string): void {
     this.#heardAt = Date.now();
     this.#heard();
-    let heard: { id?: unknown; output?: unknown; error?: unknown; event?: unknown };
+    let heard: { id?: unknown; output?: unknown; error?: unknown; event?: unknown; news?: unknown };
     try {
       heard = JSON.parse(text) as typeof heard;
     } catch {
@@ -366,6 +394,7 @@ export class Connection implements Line {
     }
     if (typeof heard !== "object" || heard === null) return;
     if (isNotice(heard.event)) return this.#live(heard.event);
+    if (isNews(heard.news)) return this.#tell(heard.news);
     const error = refusalOf(heard.error);
     if (typeof heard.id !== "number") {
       // An error that answers no request is about the token.
@@ -443,7 +472,7 @@ export class Connection implements Line {
     }
     for (const asked of this.#takeAsked()) asked.lost();
     for (const room of [...this.#rooms]) room.lost(why);
-    if (this.#rooms.size === 0 && this.#wasReady) {
+    if (this.#followers === 0 && this.#wasReady) {
       // Calls do not wait for a server that is away.
       for (const asked of this.#queued.splice(0)) asked.refused({ code: "unreachable", sentence: why });
       this.#stage = "idle";
@@ -457,7 +486,7 @@ export class Connection implements Line {
 
   /** No other attempt would help. */
   #fail(why: ParlorError): void {
-    if (this.#wasReady && this.#rooms.size === 0) {
+    if (this.#wasReady && this.#followers === 0) {
       this.#drop();
       for (const asked of [...this.#takeAsked(), ...this.#queued.splice(0)]) asked.refused({ code: String(why.code), sentence: why.message });
       this.#stage = "idle";
@@ -486,6 +515,10 @@ const nothing = () => {};
 function isNotice(given: unknown): given is Notice {
   const { seq, kind, notice } = (given ?? {}) as Partial<Notice>;
   return typeof seq === "number" && typeof kind === "string" && typeof notice?.room === "string" && typeof notice.body === "object" && notice.body !== null;
+}
+
+function isNews(given: unknown): given is News {
+  return typeof (given as { topic?: unknown } | null | undefined)?.topic === "string";
 }
 
 function closedError(): ParlorError {

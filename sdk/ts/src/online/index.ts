@@ -6,6 +6,7 @@ export {
   type SignInOptions, type TurnConfig,
 } from "./account.js";
 export type { Board, BoardEntry, BoardInfo, BoardPage, BoardSeason, Score, Submitted } from "./boards.js";
+export type { News } from "./connection.js";
 export type { TurnRoomEvents } from "./events.js";
 export type { Config, Json, JsonObject, Operations, Phase } from "./operations.js";
 export type { RoomView, TurnRoom } from "./room.js";

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { host, join, ParlorError } from "../../src/api.js";
-import { type Account, currentSave, type KeyValue, signIn, type SignInOptions, type TurnRoom } from "../../src/online/index.js";
+import { type Account, currentSave, type KeyValue, type News, signIn, type SignInOptions, type TurnRoom } from "../../src/online/index.js";
 import { operationsOf } from "../../scripts/operations.mjs";
 import { documentOf } from "../../scripts/openapi.mjs";
 import { readFileSync } from "node:fs";
@@ -262,6 +262,8 @@ it("t3: a board takes scores, and gives ranks and pages", async () => {
   expect(entriesTotal).toBe(2);
   expect((await hers.around({ count: 1 })).entries).toEqual(entries.slice(1));
   expect((await hers.of([bob.id, "nobody"])).entries).toEqual(entries.slice(0, 1));
+  expect((await hers.friends()).entries).toEqual(entries.slice(1));
+  expect((await refusal(hers.submit({ score: 1, receipt: "forged" }))).code).toBe("bad_receipt");
   expect(await hers.seasons()).toEqual([{ season: 0, entries: 2 }]);
   const boards = [];
   for await (const board of ada.boards()) boards.push(board);
@@ -290,6 +292,42 @@ it("t4: a player saves, and chooses between two devices", async () => {
   expect(await ada.saves.list()).toEqual([]);
   expect((await refusal(ada.saves.set("a b", 1))).code).toBe("bad_input");
   expect((await refusal(ada.saves.set("a", undefined))).code).toBe("bad_argument");
+});
+
+it("t2, t4: a player unlocks achievements and hears of friends", async () => {
+  const [ada, bob] = await Promise.all([signed("ada"), signed("bob")]);
+  const { unlocked } = await ada.call("achievement.write", { achievement: "first-blood", unlock: true });
+  expect(unlocked).toBe(true);
+  const { statistics } = await ada.call("statistic.write", { writes: [{ statistic: "kills", add: 3, id: "one" }] });
+  expect(statistics).toEqual([{ statistic: "kills", value: 3, again: false }]);
+  const heard: News[] = [];
+  const hears = (topic: string, is: (news: News) => boolean = () => true) => until(() => heard.some((news) => news.topic === topic && is(news)));
+  const end = ada.news((news) => heard.push(news));
+  await hears("connected");
+  await bob.call("friend.ask", { account: ada.id });
+  await hears("friends");
+  await ada.call("friend.accept", { account: bob.id });
+  const quiet = bob.news(() => {});
+  await hears("presence", ({ friends }) => JSON.stringify(friends).includes(bob.id));
+  quiet();
+  end();
+});
+
+it("t5, n5: players gather in a lobby and find a match", async () => {
+  const [ada, bob] = await Promise.all([signed("ada"), signed("bob")]);
+  const heard: News[] = [];
+  const ends = [ada.news((news) => heard.push(news)), bob.news(() => {})];
+  const { lobby } = await ada.call("lobby.create", { max: 4, bucket: `coop-${ada.id}`, properties: { level: 7 } });
+  const { lobbies } = await bob.call("lobby.find", { bucket: `coop-${ada.id}`, filter: { level: { ge: 5 } } });
+  expect(lobbies.map(({ id }) => id)).toEqual([lobby.id]);
+  await bob.call("lobby.join", { lobby: lobby.id });
+  const size = (news: News) => (news as unknown as { lobby?: { size: number } }).lobby?.size;
+  await until(() => heard.some((news) => news.topic === `lobby/${lobby.id}` && size(news) === 2));
+  const queue = `duel-${ada.id}`;
+  const [{ ticket }] = await Promise.all([ada.call("matchmaking.enter", { queue }), bob.call("matchmaking.enter", { queue })]);
+  const state = (news: News) => (news as unknown as { search?: { state: string } }).search?.state;
+  await until(() => heard.some((news) => news.topic === `search/${ticket}` && state(news) === "opening"));
+  for (const end of ends) end();
 });
 
 it("the types of operations are the server's", async () => {

@@ -82,11 +82,19 @@ pub(crate) enum Task {
     },
     /// List bans
     Bans,
-    /// Define boards, or change their definitions; their entries stay
-    Boards {
-        /// TOML with a table `[board.NAME]` for each: docs/boards.md has the fields
+    /// Define boards, statistics, achievements, ladders and queues, or change their definitions; what players have stays
+    Define {
+        /// TOML with a table `[board.NAME]`, `[statistic.NAME]`, `[achievement.NAME]`, `[ladder.NAME]` or
+        /// `[queue.NAME]` for each: docs/boards.md, docs/progress.md and docs/matchmaking.md have the fields
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Delete the definition of a statistic, an achievement, a ladder or a queue; what players have of it stays
+    Undefine {
+        /// statistic, achievement, ladder or queue
+        kind: String,
+        /// Its name
+        name: String,
     },
     /// Delete a board with all its entries
     DeleteBoard {

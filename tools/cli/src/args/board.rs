@@ -1,26 +1,13 @@
 //! The command line of `parlor board`.
 
+use super::signed_in::SignedInArgs;
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
 
 /// Shows the boards of a game and their ranks, and submits scores as a player.
 #[derive(Debug, Args)]
 pub(crate) struct BoardArgs {
-    /// Server: HOST, HOST:PORT or HOST:PORT#FINGERPRINT [default: the one on this machine]
-    #[arg(long, env = "PARLOR_SERVER", value_name = "SERVER", global = true)]
-    pub server: Option<String>,
-    /// The game
-    #[arg(long, value_name = "APP", default_value = "lines", global = true)]
-    pub app: String,
-    /// Your name, as others see it
-    #[arg(long, env = "PARLOR_NAME", value_name = "NAME", global = true)]
-    pub name: Option<String>,
-    /// File of the player's sign-in [default: one for each server and name, in the user's state folder]
-    #[arg(long, env = "PARLOR_SESSION", value_name = "FILE", global = true)]
-    pub session: Option<PathBuf>,
-    /// Root certificates (PEM) that verify the server
-    #[arg(long, env = "PARLOR_CA", value_name = "FILE", global = true)]
-    pub ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub who: SignedInArgs,
     #[command(subcommand)]
     pub what: Task,
 }
@@ -54,6 +41,14 @@ pub(crate) enum Task {
         #[arg(long, value_name = "SEASON")]
         season: Option<u64>,
     },
+    /// Show your own entry and those of your friends
+    Friends {
+        /// The board
+        board: String,
+        /// A past season, as `seasons` lists it [default: the current one]
+        #[arg(long, value_name = "SEASON")]
+        season: Option<u64>,
+    },
     /// Submit a score to a board that players write
     Submit {
         /// The board
@@ -64,6 +59,9 @@ pub(crate) enum Task {
         /// Decides between equal scores
         #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
         sub: i64,
+        /// What the game's own service signed, for a board that it writes: docs/boards.md
+        #[arg(long, value_name = "TEXT")]
+        receipt: Option<String>,
     },
     /// List the seasons of a board
     Seasons {

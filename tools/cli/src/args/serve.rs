@@ -126,7 +126,7 @@ pub(crate) struct ServeArgs {
     /// Maximum size of turn rooms and kept matches per app and environment [default: that of the store]
     #[arg(long, env = "PARLOR_APP_MAX", value_name = "SIZE")]
     pub app_max: Option<Size>,
-    /// Quotas per account [default: rooms=256,room-bytes=64M,logs=64M,matches=8,saves=4M,guest-bytes=4M]
+    /// Quotas per account [default: rooms=256,room-bytes=64M,logs=64M,matches=8,saves=4M,objects=8M,guest-bytes=4M]
     #[arg(long, env = "PARLOR_ACCOUNT_MAX", value_name = "LIST")]
     pub account_max: Option<AccountMax>,
     /// Days after which unused entries are deleted [default: ended=30,waiting=14,playing=365,guests=60,devices=730,webhooks=7]

@@ -1,10 +1,9 @@
 //! `parlor board`: boards in a terminal.
 
 use crate::args::board::{BoardArgs, Task};
-use crate::services::{self, wait};
+use crate::services::wait;
 use crate::typed::shown;
-use parlor::online::{self, Account, Board, BoardEntry, BoardInfo, BoardPage, Score, Submitted};
-use parlor_terminal::connect_options;
+use parlor::online::{Account, Board, BoardEntry, BoardInfo, BoardPage, Score, Submitted};
 use parlor_terminal::print::say;
 use parlor_terminal::run_until::stop_flag;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 /// # Errors
 /// What was wrong with the arguments, or what the server said.
 pub(crate) fn run(args: &BoardArgs) -> anyhow::Result<()> {
-    let (account, stop) = (account(args)?, stop_flag()?);
+    let (account, stop) = (args.who.account()?, stop_flag()?);
     match &args.what {
         Task::List => list(&account, &stop),
         Task::Top { board, from, count, season } => {
@@ -28,8 +27,12 @@ pub(crate) fn run(args: &BoardArgs) -> anyhow::Result<()> {
             show(&wait(board.around(usize::try_from(*count)?), &stop)?);
             Ok(())
         }
-        Task::Submit { board, score, sub } => {
-            let score = Score { score: *score, sub: *sub, ..Score::default() };
+        Task::Friends { board, season } => {
+            show(&wait(in_season(account.board(board), *season).friends(), &stop)?);
+            Ok(())
+        }
+        Task::Submit { board, score, sub, receipt } => {
+            let score = Score { score: *score, sub: *sub, receipt: receipt.clone(), ..Score::default() };
             say(&result(&wait(account.board(board).submit_with(score), &stop)?));
             Ok(())
         }
@@ -45,18 +48,6 @@ pub(crate) fn run(args: &BoardArgs) -> anyhow::Result<()> {
             Ok(())
         }
     }
-}
-
-fn account(args: &BoardArgs) -> anyhow::Result<Account> {
-    let server = services::server(args.server.as_deref())?;
-    let name = connect_options::name(args.name.as_deref());
-    let session = services::session_file(args.session.as_deref(), &server, &name)?;
-    let sign_in = online::sign_in(&server).name(&name).session_file(&session);
-    let sign_in = match &args.ca {
-        Some(file) => sign_in.trust(services::roots(file)?),
-        None => sign_in,
-    };
-    Ok(sign_in.account(&args.app)?)
 }
 
 fn in_season(board: Board, season: Option<u64>) -> Board {

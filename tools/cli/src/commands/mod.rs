@@ -6,6 +6,7 @@ pub(crate) mod bots;
 pub(crate) mod draughts;
 pub(crate) mod dump;
 pub(crate) mod impair;
+pub(crate) mod lobby;
 pub(crate) mod matches;
 pub(crate) mod play;
 mod playback;

@@ -1,6 +1,7 @@
 //! `parlor play`: Magpies on a terminal.
 
 use crate::args::PlayArgs;
+use crate::find::{self, Lead, OpenRoom};
 use crate::headless;
 use crate::player::{self, Pilot, Player, shown};
 use crate::report::Report;
@@ -8,6 +9,7 @@ use crate::view::{Command, Controls, HudModel, MemberLine, Stage, draw};
 use crate::web;
 use anyhow::Context;
 use arboard::Clipboard;
+use parlor::online::Account;
 use parlor::{CloseReason, ClosedReason, LinkKind, Room, RoomBuilder, Transport, kind};
 use parlor_terminal::costs;
 use parlor_terminal::own_server::OwnServer;
@@ -17,6 +19,7 @@ use parlor_terminal::screen::Screen;
 use parlor_terminal::{connect_options, nearby};
 use parlor_transport::discovery::Invite;
 use serde_json::{Value, json};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Runs the command.
@@ -25,29 +28,24 @@ use std::time::{Duration, Instant};
 /// What was wrong with the arguments, or kept the player out of the room.
 pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
     let name = connect_options::name(args.name.as_deref());
-    let own = match args.join.room() {
-        Some(_) => None,
-        None => OwnServer::unless_configured(args.port, &args.connect, Some(web::pages(None)))?,
+    let own = match (args.join.room(), &args.find) {
+        (Some(_), _) | (_, Some(_)) => None,
+        (None, None) => OwnServer::unless_configured(args.port, &args.connect, Some(web::pages(None)))?,
     };
     let stop = stop_flag()?;
     let pilot = match &args.headless.script {
         None if !args.headless.headless => Pilot::Hands(Controls::default()),
         _ => headless::pilot(&args.headless, 0, 0.6)?,
     };
-    let room = match args.join.room() {
-        // Each input counts in the step that it was made in: no dash is lost because two came between two steps of the host.
-        Some(invite) => {
-            let invite = nearby::invite(player::APP, invite, &args.connect)?;
-            open(Room::join(player::APP, &invite).lead(), args, &name)?
-        }
-        None => {
-            let builder = Room::host(player::APP).max_players(args.max_players).host_migration();
-            let builder = args.code.iter().fold(builder, |builder, code| builder.code(code));
-            open(own.iter().fold(builder, |builder, own| own.place(builder)), args, &name)?
-        }
+    let (room, opened) = match (&args.find, args.join.room()) {
+        (Some(queue), _) => found(args, &name, queue, &stop)?,
+        (None, Some(invite)) => (join(args, &name, invite, None)?, None),
+        (None, None) => (host(args, &name, own.as_ref(), None)?, None),
     };
     if args.headless.headless {
-        let mut players = vec![Player::new(room, pilot)];
+        let mut first = Player::new(room, pilot);
+        first.opens_for_others(opened);
+        let mut players = vec![first];
         for player in &mut players {
             player.record(args.record.clone());
             player.speak_as(&name, &args.headless);
@@ -61,6 +59,7 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
         });
     }
     let mut player = Player::new(room, pilot);
+    player.opens_for_others(opened);
     player.record(args.record.clone());
     own.iter().for_each(|_| player.take_room_along());
     let end = End::after(args.headless.seconds, &stop);
@@ -72,6 +71,41 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
             closed.iter().for_each(|reason| say(reason));
         }
         report(reports, args.headless.json)
+    })
+}
+
+/// Joins a room by its code or link.
+fn join(args: &PlayArgs, name: &str, invite: &str, account: Option<&Account>) -> anyhow::Result<Room> {
+    let invite = nearby::invite(player::APP, invite, &args.connect)?;
+    // Each input counts in the step that it was made in: no dash is lost because two came between two steps of the host.
+    let builder = Room::join(player::APP, &invite).lead();
+    open(account.into_iter().fold(builder, |builder, account| builder.account(account)), args, name)
+}
+
+/// Hosts a room.
+fn host(
+    args: &PlayArgs,
+    name: &str,
+    own: Option<&OwnServer>,
+    account: Option<&Account>,
+) -> anyhow::Result<Room> {
+    let builder = Room::host(player::APP).max_players(args.max_players).host_migration();
+    let builder = args.code.iter().fold(builder, |builder, code| builder.code(code));
+    let builder = account.into_iter().fold(builder, |builder, account| builder.account(account));
+    open(own.iter().fold(builder, |builder, own| own.place(builder)), args, name)
+}
+
+/// The room of a match that the server has found. Whoever opens it says so to the others.
+fn found(
+    args: &PlayArgs,
+    name: &str,
+    queue: &str,
+    stop: &AtomicBool,
+) -> anyhow::Result<(Room, Option<OpenRoom>)> {
+    let account = find::account(args, name)?;
+    Ok(match find::find(&account, queue, args.max_players, stop)? {
+        Lead::Open(opened) => (host(args, name, None, Some(&account))?, Some(opened)),
+        Lead::Join(code) => (join(args, name, &code, Some(&account))?, None),
     })
 }
 

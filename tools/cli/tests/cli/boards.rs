@@ -26,8 +26,11 @@ fn t3_an_operator_defines_a_board_and_players_submit_to_it_in_a_terminal() {
         "[board.laps]\ntitle = \"Fastest lap\"\norder = \"least\"\nwriters = \"players\"\nmin = 10\n\n[board.wins]\nkeep = \"sum\"\n",
     )
     .expect("a file");
-    let (is_done, text) = admin(&["boards", &file]);
-    assert!(is_done && text.contains("laps: version 1") && text.contains("wins: version 1"), "{text}");
+    let (is_done, text) = admin(&["define", &file]);
+    assert!(
+        is_done && text.contains("board laps: version 1") && text.contains("board wins: version 1"),
+        "{text}"
+    );
     assert!(player("ada", &["list"]).1.contains("laps  least  best  players  Fastest lap"));
     assert!(player("ada", &["submit", "laps", "71"]).1.contains("a better score: 71, rank 1 of 1"));
     assert!(player("bob", &["submit", "laps", "64"]).1.contains("rank 1 of 2"));
@@ -45,11 +48,22 @@ fn t3_an_operator_defines_a_board_and_players_submit_to_it_in_a_terminal() {
     assert_eq!(player("ada", &["remove", "laps"]), (true, "removed".to_owned()));
 
     fs::write(&file, "[board.laps]\nsort = \"least\"\n").expect("a file");
-    let (is_done, text) = admin(&["boards", &file]);
+    let (is_done, text) = admin(&["define", &file]);
     assert!(!is_done && text.contains("sort"), "{text}");
     fs::write(&file, "[tank.laps]\n").expect("a file");
-    let (is_done, text) = admin(&["boards", &file]);
+    let (is_done, text) = admin(&["define", &file]);
     assert!(!is_done && text.contains("tank"), "{text}");
     assert_eq!(admin(&["delete-board", "laps"]), (true, "done".to_owned()));
     assert!(!player("ada", &["list"]).1.contains("laps"));
+    // The same file defines statistics and what they unlock.
+    fs::write(
+        &file,
+        "[achievement.centurion]\nstatistic = \"kills\"\nat = 100\n\n[statistic.kills]\n\n[ladder.duel]\ntitle = \"Duels\"\n\n[queue.duel]\nskill = { ladder = \"duel\" }\n",
+    )
+    .expect("a file");
+    let expected = "statistic kills: version 1\nachievement centurion: version 1\nladder duel: version 1\nqueue duel: version 1";
+    assert_eq!(admin(&["define", &file]), (true, expected.to_owned()));
+    assert_eq!(admin(&["undefine", "ladder", "duel"]), (true, "done".to_owned()));
+    let (is_done, text) = admin(&["undefine", "ladder", "duel"]);
+    assert!(!is_done && text.contains("there is no ladder duel"), "{text}");
 }

@@ -8,10 +8,12 @@ mod boards;
 mod draughts;
 #[cfg(target_os = "linux")]
 mod files;
+mod find;
 #[cfg(unix)]
 mod first_minutes;
 mod impaired;
 mod lan;
+mod lobby;
 mod matches;
 mod rooms;
 #[cfg(unix)]

@@ -115,24 +115,38 @@ fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-fn find(lines: &Receiver<String>, start: &str) -> String {
+/// The rest of the first line that begins like this, or all that came on the other stream.
+fn find(lines: &Receiver<String>, start: &str, others: &Receiver<String>) -> String {
+    let no_line = || {
+        let next = || others.recv_timeout(Duration::from_secs(1)).ok();
+        let others: Vec<String> = core::iter::from_fn(next).collect();
+        panic!("no line began with {start:?}, and beside it came {others:?}")
+    };
     loop {
-        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line began with {start:?}"));
+        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| no_line());
         if let Some(rest) = line.strip_prefix(start) {
             return rest.to_owned();
         }
     }
 }
 
+/// A free port for a server that is started again on it. It lies below the range from which connections take theirs: a
+/// player that dials a port of that range again and again, while nobody listens there, can get it for itself.
+pub(crate) fn port_of_its_own() -> u16 {
+    let first = 20_000 + u16::try_from(std::process::id() % 8_000).unwrap_or(0);
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (first..32_000).find(is_free).expect("a free port")
+}
+
 impl Running {
     /// The rest of the first line of standard output that begins like this.
     pub(crate) fn says(&self, start: &str) -> String {
-        find(&self.stdout, start)
+        find(&self.stdout, start, &self.stderr)
     }
 
     /// The rest of the first line of standard error that begins like this.
     pub(crate) fn complains(&self, start: &str) -> String {
-        find(&self.stderr, start)
+        find(&self.stderr, start, &self.stdout)
     }
 
     /// What is left of standard error once it has ended.
@@ -156,6 +170,8 @@ impl Running {
     /// Kills it, so that it can say nothing any more.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
+        // What it held, such as the lock of its store, is free only then.
+        self.child.wait().expect("it was killed");
     }
 
     /// The report that it prints at its end.

@@ -8,7 +8,7 @@ use crate::online::table::Caller;
 use crate::store::{StoreError, StoredBoard};
 use parlor_server::realm::Realm;
 use parlor_social::limits::NAME_BYTES_MAX;
-use parlor_social::{Board, BoardName, Season};
+use parlor_social::{Board, Name, Schedule, Season, SeasonClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -49,11 +49,12 @@ pub(crate) async fn define(
 ) -> Result<DefinedBoard, Failure> {
     let (realm, by) = services.account_of(&caller)?;
     let name = board_name(&input.board)?;
-    input
+    let schedule = input
         .definition
         .check()
         .map_err(|error| Failure::field(format!("definition.{}", error.field), error.sentence))?;
-    let defined = put(&services, &realm, &name, &input.definition, input.version).await?;
+    let board = (&input.definition, schedule.as_ref());
+    let defined = put(&services, &realm, &name, board, input.version).await?;
     tracing::info!(board = %name, ?realm, %by, version = defined.version, "a board was defined");
     Ok(DefinedBoard { version: defined.version })
 }
@@ -62,16 +63,18 @@ pub(crate) async fn define(
 async fn put(
     services: &Services,
     realm: &Realm,
-    name: &BoardName,
-    board: &Board,
+    name: &Name,
+    (board, schedule): (&Board, Option<&Schedule>),
     version: Option<u64>,
 ) -> Result<Arc<Defined>, Failure> {
-    let defining = services.boards().defining.lock().await;
+    let defining = services.boards().cache.change().await;
     let known = services.boards().of_defining(services, realm, &defining).await?;
     let (document, now_ms) = (to_document(board)?, services.time().now_ms());
     // The season goes on, whatever the schedule says.
     let running = known.get(name).map_or(Season(0), |before| before.season(now_ms).0);
-    let stored = services.store().put_board(realm, name, document, version, (now_ms, running)).await;
+    let (_, ends_ms) = SeasonClock::after(running, now_ms).season(schedule, now_ms);
+    let at = (now_ms, running, ends_ms.filter(|_| board.tells()));
+    let stored = services.store().put_board(realm, name, document, version, at).await;
     remembered(services, realm, &known, stored)
 }
 
@@ -80,10 +83,10 @@ async fn put(
 pub(super) async fn make(
     services: &Services,
     realm: &Realm,
-    name: &BoardName,
+    name: &Name,
     charge: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<Arc<Defined>, Failure> {
-    let defining = services.boards().defining.lock().await;
+    let defining = services.boards().cache.change().await;
     let known = services.boards().of_defining(services, realm, &defining).await?;
     if let Some(defined) = known.get(name) {
         // Another score was faster.
@@ -107,14 +110,15 @@ fn remembered(
     stored: Result<StoredBoard, StoreError>,
 ) -> Result<Arc<Defined>, Failure> {
     let boards = services.boards();
-    let stored = stored.inspect_err(|error| boards.doubt(realm, error)).map_err(|error| match error {
-        error @ StoreError::Invalid { .. } => Failure::from(error).at("definition"),
-        error => error.into(),
-    })?;
+    let stored =
+        stored.inspect_err(|error| boards.cache.doubt(realm, error)).map_err(|error| match error {
+            error @ StoreError::Invalid { .. } => Failure::from(error).at("definition"),
+            error => error.into(),
+        })?;
     let defined = Arc::new(Defined::read(&stored)?);
     let mut known = known.clone();
     known.insert(stored.name, Arc::clone(&defined));
-    boards.remember(realm, known);
+    boards.cache.remember(realm, known);
     Ok(defined)
 }
 
@@ -122,17 +126,17 @@ pub(crate) async fn delete(services: Services, caller: Caller, input: DeleteBoar
     let (realm, by) = services.account_of(&caller)?;
     let boards = services.boards();
     let name = board_name(&input.board)?;
-    let defining = boards.defining.lock().await;
+    let defining = boards.cache.change().await;
     let mut known = boards.of_defining(&services, &realm, &defining).await?.as_ref().clone();
     let deleted = services.store().delete_board(&realm, &name, services.time().now_ms()).await;
     if let Some(gone) = known.remove(&name) {
         boards.index().forget(gone.number);
     }
-    deleted.inspect_err(|error| boards.doubt(&realm, error)).map_err(|error| match error {
+    deleted.inspect_err(|error| boards.cache.doubt(&realm, error)).map_err(|error| match error {
         StoreError::Missing { .. } => no_such_board(&input.board),
         error => error.into(),
     })?;
-    boards.remember(&realm, known);
+    boards.cache.remember(&realm, known);
     tracing::info!(board = %name, ?realm, %by, "a board was deleted");
     Ok(DONE)
 }

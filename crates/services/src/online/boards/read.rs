@@ -1,8 +1,9 @@
 //! What is read from boards.
 
 use super::index::WAIT;
-use super::{Defined, ENTRIES_MAX, account_id, no_ranks, subject};
+use super::{Defined, ENTRIES_MAX, no_ranks};
 use crate::online::Services;
+use crate::online::callers;
 use crate::online::failure::{Failure, Kind};
 use crate::online::page::Limit;
 use crate::online::table::Caller;
@@ -117,6 +118,19 @@ pub(crate) struct OfBoard {
     season: Option<u64>,
 }
 
+/// How many friends on a board.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FriendsOnBoard {
+    /// The board.
+    board: String,
+    /// How many entries at most, the best first. Default: 100.
+    #[serde(default = "Count::most")]
+    count: Count,
+    /// The season, the current one if missing.
+    season: Option<u64>,
+}
+
 /// Which board.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -222,6 +236,10 @@ pub(crate) struct Count(usize);
 
 impl Count {
     const DEFAULT: usize = 11;
+
+    fn most() -> Self {
+        Count(ENTRIES_MAX)
+    }
 }
 
 impl Default for Count {
@@ -302,7 +320,7 @@ pub(crate) async fn around(
     caller: Caller,
     input: AroundOnBoard,
 ) -> Result<BoardPage, Failure> {
-    let (realm, account) = subject(&services, &caller, input.account.as_deref(), "account")?;
+    let (realm, account) = services.subject(&caller, input.account.as_deref(), "account")?;
     let defined = services.boards().find(&services, &realm, &input.board).await?;
     let season = season(&services, &defined, input.season).await?;
     let around = |ranks: &Ranks| ranks.around(account.as_str(), input.count.0).map(owned);
@@ -317,12 +335,31 @@ pub(crate) async fn of(services: Services, caller: Caller, input: OfBoard) -> Re
         return Err(Failure::field("accounts", format!("{ENTRIES_MAX} are the most")));
     }
     for (at, account) in input.accounts.iter().enumerate() {
-        account_id(account, &format!("accounts[{at}]"))?;
+        callers::account_id(account, &format!("accounts[{at}]"))?;
     }
     let defined = services.boards().find(&services, &realm, &input.board).await?;
     let season = season(&services, &defined, input.season).await?;
     let accounts = input.accounts;
     let ask = |ranks: &Ranks| owned(ranks.of(accounts.iter().map(String::as_str)));
+    page((&services, &caller), &realm, &defined, season, ask).await
+}
+
+/// Gives the player's own entry and those of its friends.
+pub(crate) async fn friends(
+    services: Services,
+    caller: Caller,
+    input: FriendsOnBoard,
+) -> Result<BoardPage, Failure> {
+    let (realm, account) = services.account_of(&caller)?;
+    let defined = services.boards().find(&services, &realm, &input.board).await?;
+    let season = season(&services, &defined, input.season).await?;
+    let mut shown = services.store().friend_ids(&realm, &account).await?;
+    shown.push(account);
+    let ask = |ranks: &Ranks| {
+        let mut best = owned(ranks.of(shown.iter().map(AccountId::as_str)));
+        best.truncate(input.count.0);
+        best
+    };
     page((&services, &caller), &realm, &defined, season, ask).await
 }
 
@@ -358,17 +395,17 @@ pub(super) async fn season(
     Err(Failure::new(Kind::NotFound, "no_such_season", sentence).at("season"))
 }
 
-/// An entry that the ranks have shown.
-struct Shown {
-    account: String,
-    rank: u64,
+/// An entry that the ranks have shown. Its numbers are those of the entry: see [`Board::turned`].
+pub(super) struct Shown {
+    pub(super) account: String,
+    pub(super) rank: u64,
     position: u64,
-    score: i64,
-    sub: i64,
+    pub(super) score: i64,
+    pub(super) sub: i64,
     at_ms: u64,
 }
 
-fn owned(standings: Vec<Standing<'_>>) -> Vec<Shown> {
+pub(super) fn owned(standings: Vec<Standing<'_>>) -> Vec<Shown> {
     let shown = |standing: Standing<'_>| Shown {
         account: standing.owner.to_owned(),
         rank: standing.rank,

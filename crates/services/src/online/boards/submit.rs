@@ -1,14 +1,15 @@
 //! What is written to boards: scores, and the removal of entries.
 
 use super::index::SHORT_WAIT;
-use super::{Defined, ENTRIES_MAX, define, is_player, missing, subject};
+use super::{Defined, ENTRIES_MAX, define};
 use crate::online::Services;
 use crate::online::accounts::{DONE, Done};
 use crate::online::charges::Charges;
 use crate::online::failure::{Failure, Kind};
+use crate::online::receipts::{ScoreReceipt, bad as bad_receipt};
 use crate::online::secrets::check_request_id;
 use crate::online::table::Caller;
-use crate::store::{AccountId, NewScore, SCORES_MAX, ScoreRefusal, StoreError};
+use crate::store::{AccountId, NewScore, Receipt, SCORES_MAX, ScoreRefusal, StoreError};
 use futures_util::future::join_all;
 use parlor_server::realm::Realm;
 use parlor_social::limits::{EXTRA_BYTES_MAX, ID_BYTES_MAX};
@@ -19,6 +20,11 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 const _: () = assert!(SCORES_MAX == ENTRIES_MAX, "documents name one number");
+
+/// Largest size of a receipt, in bytes: its claims and what is shown with the score, in Base64.
+const RECEIPT_BYTES_MAX: usize = 4096;
+/// How much longer than it is good a used receipt is remembered: clocks may be set back by so much.
+const RECEIPT_KEPT_MS: u64 = 60 * 60 * 1_000;
 
 type Object = Map<String, Value>;
 
@@ -41,6 +47,9 @@ pub(crate) struct SubmitScore {
     /// a board of sums.
     #[schemars(length(min = 1, max = ID_BYTES_MAX))]
     id: Option<String>,
+    /// What the game's own service signed: lets a player submit this score to a board of the writer `server`. It is good once.
+    #[schemars(length(min = 1, max = RECEIPT_BYTES_MAX))]
+    receipt: Option<String>,
 }
 
 /// Scores, which are all stored or none.
@@ -110,7 +119,7 @@ pub(crate) async fn submit(
     input: SubmitScore,
 ) -> Result<SubmittedScore, Failure> {
     let (realm, account) = services.account_of(&caller)?;
-    if is_player(&caller) {
+    if caller.is_player() {
         services.boards().scores.charge(&realm, &account)?;
     }
     let checked = check(&services, &caller, &realm, input, "").await?;
@@ -151,7 +160,7 @@ async fn check(
     path: &str,
 ) -> Result<Checked, Failure> {
     let at = |field: &str| format!("{path}{field}");
-    let (_, account) = subject(services, caller, input.account.as_deref(), &at("account"))?;
+    let (_, account) = services.subject(caller, input.account.as_deref(), &at("account"))?;
     let found = services.boards().find(services, realm, &input.board).await;
     let found = match (found, made_by(services, caller)) {
         (Err(failure), Some(made)) if failure.code() == "no_such_board" => Err(made),
@@ -159,19 +168,30 @@ async fn check(
     };
     let rules =
         found.as_ref().map_or_else(|_| Arc::new(Board::of_players()), |found| Arc::clone(&found.board));
-    let is_player = is_player(caller);
-    if is_player && rules.writers != Writers::Players {
-        let sentence = "scores of this board come from the game's own service";
+    let receipt = input.receipt.as_deref().map(|text| receipt_of(services, realm, &account, &input, text));
+    let receipt = receipt.transpose().map_err(|failure| failure.at(at("receipt")))?;
+    let may_carry = rules.writers == Writers::Server && receipt.is_some();
+    if caller.is_player() && rules.writers != Writers::Players && !may_carry {
+        let sentence = match rules.writers {
+            Writers::Rules => "scores of this board come from the rules of its game",
+            Writers::Server | Writers::Players => "scores of this board come from the game's own service",
+        };
         return Err(Failure::new(Kind::Forbidden, "server_only", sentence).at(at("board")));
     }
-    if is_player && input.account.as_ref().is_some_and(|named| *named != account_of(services, caller)) {
+    if caller.is_player()
+        && input.account.as_ref().is_some_and(|named| *named != account_of(services, caller))
+    {
         return Err(Failure::field(at("account"), "players submit for themselves: leave it out"));
     }
-    if is_player && rules.keep == Keep::Sum && input.id.is_none() {
+    if caller.is_player() && rules.keep == Keep::Sum && input.id.is_none() && receipt.is_none() {
         let sentence = "on a board of sums each submission has an id, so that it counts once";
-        return Err(missing(&at("id"), sentence));
+        return Err(Failure::missing(at("id"), sentence));
     }
-    let submission = submission(&input, services.time().now_ms(), path)?;
+    let mut submission = submission(&input, services.time().now_ms(), path)?;
+    if let Some(receipt) = &receipt {
+        // Sent again, it is known by it.
+        submission.id = Some(mark_of(&receipt.id));
+    }
     let defined = match found {
         Ok(defined) => defined,
         Err(made) => {
@@ -181,9 +201,34 @@ async fn check(
             define::make(services, realm, &name, || made.charge(caller.origin)).await?
         }
     };
-    let (season, _) = defined.season(submission.at_ms);
-    let (board, rules) = (defined.number, Arc::clone(&defined.board));
-    Ok(Checked { defined, score: NewScore { board, rules, season, account, submission } })
+    let score = NewScore { receipt, ..defined.score(account, submission) };
+    Ok(Checked { defined, score })
+}
+
+/// The receipt of a score, if it is good for exactly this one.
+fn receipt_of(
+    services: &Services,
+    realm: &Realm,
+    account: &AccountId,
+    input: &SubmitScore,
+    text: &str,
+) -> Result<Receipt, Failure> {
+    if text.len() > RECEIPT_BYTES_MAX {
+        return Err(bad_receipt("it is too long"));
+    }
+    let signed = ScoreReceipt::verify(text, services.tokens(), realm, services.time())?;
+    if signed.sub != account.as_str() {
+        return Err(bad_receipt("it is for another account"));
+    }
+    let extra = input.extra.as_ref();
+    let said = (input.board.as_str(), input.score, input.sub.unwrap_or(0), extra);
+    if (signed.board.as_str(), signed.score, signed.sub_score, signed.extra.as_ref()) != said {
+        return Err(bad_receipt("it has another board, score, sub-score or extra than is submitted"));
+    }
+    Ok(Receipt {
+        id: signed.jti,
+        expires_ms: signed.exp.saturating_mul(1_000).saturating_add(RECEIPT_KEPT_MS),
+    })
 }
 
 /// What a score says, as rules judge it.
@@ -200,7 +245,7 @@ fn account_of(services: &Services, caller: &Caller) -> String {
 
 /// On a server for development a player's first score makes the board that it is for. Gives who is charged.
 fn made_by<'s>(services: &'s Services, caller: &Caller) -> Option<&'s Charges> {
-    services.boards().made.as_ref().filter(|_| is_player(caller))
+    services.boards().made.as_ref().filter(|_| caller.is_player())
 }
 
 fn said(extra: &Value, path: &str) -> Result<Vec<u8>, Failure> {
@@ -219,7 +264,7 @@ fn said(extra: &Value, path: &str) -> Result<Vec<u8>, Failure> {
 /// scores of a game are of this kind.
 fn known_to_change_nothing(services: &Services, checked: &Checked) -> Option<Verdict> {
     let NewScore { rules, season, account, submission, .. } = &checked.score;
-    if rules.keep != Keep::Best || rules.attempts.is_some() {
+    if rules.keep != Keep::Best || rules.attempts.is_some() || checked.score.receipt.is_some() {
         return None;
     }
     let ranked = services.boards().ranked(services, &checked.defined, *season);
@@ -265,11 +310,15 @@ fn refused(refusal: ScoreRefusal, path: &str) -> Failure {
         ScoreRefusal::Rules(Refused::Closed(_)) => (Kind::Conflict, "board_closed", "board"),
         ScoreRefusal::Seats(_) => (Kind::Conflict, "board_full", "board"),
         ScoreRefusal::Account => (Kind::NotFound, "no_such_player", "account"),
+        ScoreRefusal::Used => (Kind::Conflict, "receipt_used", "receipt"),
     };
     let sentence = match refusal {
         ScoreRefusal::Rules(refused) => refused.to_string(),
         ScoreRefusal::Seats(seats) => format!("all {seats} places of this season are taken"),
         ScoreRefusal::Account => "there is no such account here".to_owned(),
+        ScoreRefusal::Used => {
+            "this receipt was used: the service signs another one for another score".to_owned()
+        }
     };
     Failure::new(kind, code, sentence).at(format!("{path}{field}"))
 }
@@ -297,9 +346,9 @@ async fn shown(services: &Services, checked: &Checked, verdict: &Verdict) -> Sub
 
 pub(crate) async fn remove(services: Services, caller: Caller, input: RemoveEntry) -> Result<Done, Failure> {
     let (realm, account): (Realm, AccountId) =
-        subject(&services, &caller, input.account.as_deref(), "account")?;
+        services.subject(&caller, input.account.as_deref(), "account")?;
     let defined = services.boards().find(&services, &realm, &input.board).await?;
-    if is_player(&caller) {
+    if caller.is_player() {
         if account.as_str() != account_of(&services, &caller) {
             return Err(Failure::field("account", "players remove their own entry: leave it out"));
         }

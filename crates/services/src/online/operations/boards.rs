@@ -1,12 +1,8 @@
 //! Operations on boards.
 
-use super::{EVERY_ROLE, OPERATORS, SERVER, get, post};
+use super::{EVERY_ROLE, OPERATORS, PLAYER, PLAYER_AND_SERVER, SERVER, get, post};
 use crate::online::boards;
-use crate::online::role::Allowed;
 use crate::online::table::Operation;
-use crate::store::Role;
-
-const PLAYER_AND_SERVER: Allowed = Allowed::Only(&[Role::Player, Role::Server]);
 
 /// Codes of what is written.
 const WRITES: &[&str] = &["no_such_board", "server_only", "missing_field"];
@@ -19,6 +15,8 @@ const SCORES: &[&str] = &[
     "board_closed",
     "board_full",
     "quota",
+    "bad_receipt",
+    "receipt_used",
 ];
 /// Codes of questions about ranks.
 const READS: &[&str] = &["no_such_board", "no_such_season", "not_ranked", "too_often"];
@@ -111,6 +109,15 @@ fn of_ranks() -> Vec<Operation> {
             EVERY_ROLE,
             "Gives the entries of these players, such as friends",
             boards::of,
+        )
+        .lists()
+        .refuses(&[READS]),
+        Operation::new(
+            "board.friends",
+            get("/boards/{board}/friends"),
+            PLAYER,
+            "Gives the entries of the player and its friends",
+            boards::friends,
         )
         .lists()
         .refuses(&[READS]),

@@ -20,11 +20,12 @@ pub(super) use room_locks::RoomLocks;
 pub(super) use seek::join_or_create;
 pub(super) use seekers::Seekers;
 
-use super::Services;
 use super::failure::{Failure, Kind};
 use super::inbox::{NoticeContent, PUSH};
 use super::lives::is_open;
 use super::secrets::random;
+use super::webhook::Call;
+use super::{Services, boards};
 use crate::store::{
     AccountId, CommitKind, DOCUMENT_BYTES_MAX, Effects, NewNotice, NewRoom, NewWebhook, RoomId, RoomState,
     Stage, StoreError,
@@ -136,6 +137,7 @@ async fn apply(
         }
         let (state, mut sent) = (state_of(&room)?, sent(services, realm, actor, &room, &effects)?);
         sent.life = Some(services.lives().of(&room, None, with.now.0));
+        sent.awards = boards::of_rules(services, realm, room.id(), &effects).await?;
         // A move that ends the game settles it. Operations in an ended room do not.
         let is_end = was_open && !is_open(&room);
         sent.kind = if is_end && kind == CommitKind::Plays { CommitKind::Settles } else { kind };
@@ -306,14 +308,9 @@ struct Called<'a> {
     body: &'a str,
 }
 
-/// A call of a webhook.
+/// What a call of the webhook tells.
 #[derive(Serialize)]
-struct Call<'a> {
-    app: &'a str,
-    environment: &'a str,
-    kind: &'a str,
-    at_ms: u64,
-    to: &'a [PlayerId],
+struct Told<'a> {
     notice: &'a RawValue,
 }
 
@@ -345,15 +342,16 @@ fn sent(
             }
             // Texts by a stranger are not sent in the game's name (threat 52).
             Effect::Push(_) if !services.games().speaks_for(room) => continue,
+            // Not told, but stored: `boards::of_rules`.
+            Effect::Award(_) => continue,
             Effect::Push(push) => {
                 let body = Called { on: push.on, title: &push.title, body: &push.body };
                 (&push.to, PUSH, to_json(&NoticeContent { room: id, seq: push.seq, body })?)
             }
         };
         if let Some(target) = services.webhook() {
-            let (app, environment) = (realm.app(), realm.environment());
-            let call = to_json(&Call { app, environment, kind, at_ms, to, notice: &notice })?;
-            let body = call.get().as_bytes().to_vec();
+            let accounts = to.iter().map(|player| player.as_str()).collect();
+            let body = Call::body(realm, kind, at_ms, accounts, Told { notice: &notice })?;
             let is_beyond_share = services.outbox_shares().is_beyond(realm, actor, room, body.len());
             webhooks.push(NewWebhook { target: target.url.clone(), body, due_ms: at_ms, is_beyond_share });
         }
@@ -382,7 +380,7 @@ fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u6
     }
 }
 
-fn draw_code() -> Result<RoomCode, Failure> {
+pub(super) fn draw_code() -> Result<RoomCode, Failure> {
     // One number for each letter. The code draws again where a number would favour some letters.
     let mut numbers = random::<{ 16 * CODE_LETTERS }>()?
         .chunks_exact(4)

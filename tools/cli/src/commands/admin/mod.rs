@@ -1,7 +1,7 @@
 //! `parlor admin`: operators' commands for accounts and turn rooms, over the server's own operations; and
 //! restoring a backup, which needs no server.
 
-mod boards;
+mod define;
 mod text;
 
 use crate::args::admin::{AdminArgs, RestoreArgs, Task};
@@ -71,7 +71,10 @@ pub(crate) fn run(args: &AdminArgs) -> anyhow::Result<()> {
             server.done(&server.post("/admin/bans/lift", &json!({ "account": account }))?)
         }
         Task::Bans => server.list("/admin/bans", "bans", text::ban_line),
-        Task::Boards { file } => boards::define(&server, file),
+        Task::Define { file } => define::define(&server, file),
+        Task::Undefine { kind, name } => {
+            server.done(&server.post("/admin/definitions/delete", &json!({ "kind": kind, "name": name }))?)
+        }
         Task::DeleteBoard { board } => {
             server.done(&server.post("/admin/boards/delete", &json!({ "board": board }))?)
         }

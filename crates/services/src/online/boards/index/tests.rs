@@ -4,7 +4,7 @@ use super::*;
 use crate::store::{Account, AccountKind, NewScore, Role};
 use parlor_faultdisk::Disk;
 use parlor_server::realm::Realm;
-use parlor_social::{Board, BoardName, Submission};
+use parlor_social::{Board, Name, Submission};
 
 /// More than one part of a load.
 const PLAYERS: usize = LOADED_MAX + 2_000;
@@ -30,9 +30,9 @@ impl Fixture {
     async fn open_in(folder: tempfile::TempDir, players: usize, bytes_max: usize) -> Self {
         let store = Store::open(folder.path().join("parlor.db").to_str().unwrap()).await.unwrap();
         let realm = Realm::new("tanks", "testing").unwrap();
-        let name = BoardName::new("b").unwrap();
+        let name = Name::new("b").unwrap();
         let board =
-            store.put_board(&realm, &name, b"{}".to_vec(), None, (1, Season(0))).await.unwrap().number;
+            store.put_board(&realm, &name, b"{}".to_vec(), None, (1, Season(0), None)).await.unwrap().number;
         let index = RankIndex::new(bytes_max);
         store.watch_entries(Arc::clone(&index) as Arc<dyn EntryWatch>);
         let fixture =
@@ -63,6 +63,8 @@ impl Fixture {
             board: self.board,
             rules: Arc::clone(&self.rules),
             season: Season(0),
+            ends_ms: None,
+            receipt: None,
             account: player(number),
             submission: Submission { score, at_ms: 1, ..Submission::default() },
         });
@@ -76,6 +78,8 @@ impl Fixture {
                 board: self.board,
                 rules: Arc::clone(&self.rules),
                 season: Season(season),
+                ends_ms: None,
+                receipt: None,
                 account: player(number),
                 submission: Submission { score: 1, at_ms: 1, ..Submission::default() },
             });

@@ -1,0 +1,168 @@
+//! Who is here: players with an open JSON socket. Friends are told of each other.
+
+use super::Services;
+use super::by_realm::{ByRealm, Machine};
+use super::news::Topic;
+use crate::store::AccountId;
+use core::time::Duration;
+use parlor_server::realm::Realm;
+use parlor_social::{Presence, PresenceNews};
+use serde::Serialize;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// The longest that the task sleeps: the clock of the services may be moved.
+const SLEEP_MAX: Duration = Duration::from_secs(5);
+/// Time until a list of friends is read again after a failure.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+
+/// What a player says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Status {
+    /// For people, for example what the player does.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) status: String,
+    /// How friends come to the player: a room's code, or a lobby's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) join: Option<String>,
+}
+
+/// Who is here, in all realms.
+#[derive(Default)]
+pub(super) struct WhoIsHere {
+    realms: ByRealm<Presence<AccountId, Status>>,
+    /// Told when somebody may have gone.
+    changed: Notify,
+}
+
+impl Machine for Presence<AccountId, Status> {
+    fn is_empty(&self) -> bool {
+        Presence::is_empty(self)
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        Presence::next_timeout(self)
+    }
+}
+
+/// News of a friend.
+#[derive(Serialize)]
+struct FriendNews<'a> {
+    account: &'a str,
+    online: bool,
+    #[serde(flatten)]
+    status: Option<&'a Status>,
+}
+
+impl WhoIsHere {
+    /// What a player says of itself, if it is here and shows it.
+    pub(super) fn status(&self, realm: &Realm, player: &AccountId) -> Option<Status> {
+        self.realms.read(realm, |presence| presence.status(player).cloned()).flatten()
+    }
+}
+
+impl Services {
+    /// Works on who is here in a realm, and tells what has changed.
+    fn with_presence<T>(&self, realm: &Realm, work: impl FnOnce(&mut Presence<AccountId, Status>) -> T) -> T {
+        self.who_is_here().realms.with(realm, |presence| {
+            let done = work(presence);
+            while let Some(told) = presence.poll_news() {
+                tell(self, realm, &told);
+            }
+            done
+        })
+    }
+
+    /// A device of a player has opened its feed.
+    pub(super) fn has_come(&self, realm: &Realm, player: &AccountId) {
+        self.is_in_lobbies(realm, player, true);
+        self.is_in_searches(realm, player, true);
+        if self.with_presence(realm, |presence| presence.come(player)) {
+            let (services, realm, player) = (self.clone(), realm.clone(), player.clone());
+            self.handle().spawn(async move { services.meets_friends(&realm, &player).await });
+        }
+    }
+
+    /// A device of a player has closed its feed, perhaps the last one.
+    pub(super) fn may_have_gone(&self, realm: &Realm, player: &AccountId) {
+        let now = self.time().steady();
+        self.with_presence(realm, |presence| {
+            // Looked up under the lock: a device that opens its feed now comes after this.
+            if !self.feeds().has(realm, player) {
+                presence.go(player, now);
+            }
+        });
+        if !self.feeds().has(realm, player) {
+            self.is_in_lobbies(realm, player, false);
+            self.is_in_searches(realm, player, false);
+        }
+        self.who_is_here().changed.notify_one();
+    }
+
+    /// Reads the friends of a player who has come.
+    async fn meets_friends(&self, realm: &Realm, player: &AccountId) {
+        loop {
+            match self.store().friend_ids(realm, player).await {
+                Ok(friends) => return self.with_presence(realm, |presence| presence.meet(player, friends)),
+                Err(error) => {
+                    tracing::debug!(%player, %error, "the friends of a player who has come are not told yet");
+                    tokio::time::sleep(READ_AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// Two players are friends from here on, or no longer.
+    pub(super) fn has_befriended(
+        &self,
+        realm: &Realm,
+        (one, other): (&AccountId, &AccountId),
+        are_friends: bool,
+    ) {
+        self.with_presence(realm, |presence| match are_friends {
+            true => presence.befriend(one, other),
+            false => presence.part(one, other),
+        });
+    }
+
+    /// A player says something of itself. Returns whether it is here.
+    pub(super) fn says(&self, realm: &Realm, player: &AccountId, status: Status, is_visible: bool) -> bool {
+        self.with_presence(realm, |presence| presence.set(player, status, is_visible))
+    }
+
+    /// Tells all devices of a player what is so now. `text` is a JSON object with the topic.
+    pub(super) fn tell_news(&self, realm: &Realm, player: &AccountId, topic: &str, news: &impl Serialize) {
+        let Ok(text) = serde_json::to_string(news) else { return };
+        let topic = Topic::Other(topic.to_owned());
+        self.feeds().tell_news(self.unread(), (realm, player), &topic, &text.into());
+    }
+}
+
+fn tell(services: &Services, realm: &Realm, told: &PresenceNews<AccountId, Status>) {
+    let PresenceNews { to, about, status } = told;
+    let news = FriendNews { account: about.as_str(), online: status.is_some(), status: status.as_ref() };
+    let Ok(text) = serde_json::to_string(&news) else { return };
+    let text: Arc<str> = text.into();
+    services.feeds().tell_news(services.unread(), (realm, to), &Topic::Friend(about.to_string()), &text);
+}
+
+/// Notices who is away.
+pub(super) async fn watch(services: Services) {
+    loop {
+        let here = services.who_is_here();
+        let moved = services.time().moved();
+        let now = services.time().steady();
+        for realm in here.realms.due(now) {
+            services.with_presence(&realm, |presence| presence.handle_timeout(now));
+        }
+        services.end_lost_seats(now);
+        let next =
+            [here.realms.next_timeout(), services.lobbies().next_timeout()].into_iter().flatten().min();
+        let sleep = next.map_or(SLEEP_MAX, |at| at.saturating_sub(now).min(SLEEP_MAX));
+        tokio::select! {
+            () = tokio::time::sleep(sleep) => {}
+            () = here.changed.notified() => {}
+            () = moved => {}
+        }
+    }
+}
