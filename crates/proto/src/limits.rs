@@ -181,8 +181,9 @@ pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(8);
 pub const HOST_GONE_TIMEOUT: Duration = Duration::from_millis(2_800);
 /// Keep-alive interval of such a hub and its guests, so that losing a few is not silence.
 pub const KEEP_ALIVE_INTERVAL_OF_HOST: Duration = Duration::from_millis(250);
-/// Maximum delay of an acknowledgement that waits for a packet to be part of.
-pub const ACK_DELAY_MAX: Duration = Duration::from_millis(25);
+/// Maximum delay of an acknowledgement that waits for a packet to be part of. Longer than a step at 30 Hz, so that
+/// the next input or state takes it along.
+pub const ACK_DELAY_MAX: Duration = Duration::from_millis(40);
 /// Bytes of reliable messages after which an acknowledgement is sent at once. A fast sender must not reach
 /// [`RELIABLE_QUEUE_BYTES_MAX`] for lack of one.
 pub const ACK_AT_ONCE_BYTES: usize = 16 * 1024;

@@ -23,7 +23,7 @@ use {
 };
 
 /// How much too early the timer may fire.
-const EARLY_MAX: Duration = Duration::from_millis(3);
+const EARLY_MAX: Duration = Duration::from_millis(1);
 
 /// The timer. It is set again only if it would fire too late or much too early. An early wake-up costs its
 /// owner less than setting the timer each time.
@@ -48,7 +48,7 @@ impl Alarm {
         Alarm { timer: Timer::new(), set: None }
     }
 
-    /// Waits until `due`; for ever if `None`. May return up to 3 ms early, at a time already set.
+    /// Waits until `due`; for ever if `None`. May return up to 1 ms early, at a time already set.
     /// Cancel-safe.
     pub async fn until(&mut self, due: Option<Instant>) {
         let Some(due) = due else { return pending().await };

@@ -439,7 +439,7 @@ impl Session {
     fn loss_delay(&self) -> Option<Duration> {
         self.link.filter(|link| link.has_datagrams())?;
         let rtt = self.timesync.rtt().unwrap_or(Duration::from_millis(150));
-        Some(rtt * 2 + self.timesync.jitter() * 4 + limits::ACK_DELAY_MAX * 2)
+        Some(rtt * 2 + self.timesync.jitter() * 4 + limits::ACK_DELAY_MAX * 3 / 2)
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due. Directly after a call it is always in the

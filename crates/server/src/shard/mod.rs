@@ -31,6 +31,8 @@ use tokio::task::{JoinError, JoinSet};
 
 /// Maximum number of inputs before the hub packs, so that a flood does not delay the other members.
 const TURN_INPUTS_MAX: usize = 256;
+/// How late timers of QUIC may run. On a busy shard packets arrive earlier, and one turn handles both.
+const TIMER_SLACK: Duration = Duration::from_millis(2);
 /// Maximum wait for goodbyes at a shard's stop.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(1);
 
@@ -147,7 +149,7 @@ impl Driver {
 
     fn due(&mut self) -> Option<tokio::time::Instant> {
         let hub = self.hub.poll_timeout().map(|at| self.clock.timer_at(at));
-        let quic = self.quic.as_ref().and_then(Quic::poll_timeout);
+        let quic = self.quic.as_ref().and_then(Quic::poll_timeout).map(|at| at + TIMER_SLACK);
         [hub, quic, self.stops_at].into_iter().flatten().min()
     }
 
