@@ -42,7 +42,7 @@ class Heads:
 
     def __init__(self, code: Decoder, models: dict[str, list[Bit]], everything: bool, components: int) -> None:
         self.code, self.m, self.everything, self.components = code, models, everything, components
-        self.slot, self.was_next, self.was_same = 0, 1, 1
+        self.slot, self.is_again, self.was_next, self.was_same = 0, False, 1, 1
         self.row_age, self.ages, self.changed = 0, list[int](), 0
 
     def next(self) -> Entry | None:
@@ -53,6 +53,8 @@ class Heads:
                 self.code.finish()
                 return None
             self.slot += gap
+        if self.slot >= ENTITIES_MAX and not self.is_again:
+            self.slot, self.is_again = self.slot - ENTITIES_MAX, True
         entry = Entry(self.slot)
         if self.slot >= ENTITIES_MAX:
             refuse("no such slot")

@@ -49,6 +49,12 @@ impl Encoder {
         (self.low, self.range) = (0, u64::MAX);
     }
 
+    /// Continues where another encoder is. Keeps the allocated memory.
+    pub fn resume(&mut self, other: &Encoder) {
+        (self.low, self.range) = (other.low, other.range);
+        self.out.clone_from(&other.out);
+    }
+
     /// An upper bound of the bytes that [`finish`](Self::finish) would write: at most 8 too many.
     pub fn bytes(&self) -> usize {
         self.out.len() + 8

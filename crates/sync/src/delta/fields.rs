@@ -40,6 +40,25 @@ impl Learner {
         (self.begun, self.has_last) = (0, 0);
     }
 
+    /// Takes over the state of another learner with the same tables. Copies only what is in use.
+    pub(super) fn resume(&mut self, tables: &Tables, other: &Learner) {
+        self.begin(tables);
+        self.models[..layout::HEAD].copy_from_slice(&other.models[..layout::HEAD]);
+        for id in ComponentId::in_mask(other.begun) {
+            let plan = tables.plan(id);
+            let models = plan.models..plan.models + plan.models_len;
+            self.models[models.clone()].copy_from_slice(&other.models[models]);
+            let symbols = plan.symbols..plan.symbols + plan.symbols_len;
+            self.symbols[symbols.clone()].copy_from_slice(&other.symbols[symbols]);
+            let groups = plan.group..plan.group + plan.groups.len();
+            self.learned[groups.clone()].copy_from_slice(&other.learned[groups]);
+        }
+        self.lanes.copy_from_slice(&other.lanes);
+        self.blobs.clone_from_slice(&other.blobs);
+        (self.begun, self.has_last) = (other.begun, other.has_last);
+        self.weights = other.weights;
+    }
+
     fn begin_component(&mut self, tables: &Tables, id: ComponentId, plan: &Plan) {
         let models = plan.models..plan.models + plan.models_len;
         self.models[models.clone()].copy_from_slice(&tables.models[models]);

@@ -14,6 +14,8 @@ use parlor_proto::OrderedSet;
 pub(super) struct LastHead {
     /// The next slot.
     slot: u32,
+    /// Whether the slots have begun again.
+    is_again: bool,
     was_next: bool,
     was_same: bool,
     head: EntryHead,
@@ -22,7 +24,28 @@ pub(super) struct LastHead {
 impl LastHead {
     /// The state at the beginning of a packet.
     pub(super) fn new() -> Self {
-        LastHead { slot: 0, was_next: true, was_same: true, head: EntryHead::update(0) }
+        LastHead { slot: 0, is_again: false, was_next: true, was_same: true, head: EntryHead::update(0) }
+    }
+}
+
+/// The number of slots. Behind the last one they begin again.
+#[expect(clippy::cast_possible_truncation, reason = "a slot has 16 bits")]
+const SLOTS: u32 = ENTITIES_MAX as u32;
+
+impl LastHead {
+    /// The gap from the last slot to this one: 1 for the next.
+    fn gap_to(&self, slot: u16) -> u32 {
+        let slot = u32::from(slot);
+        slot.checked_sub(self.slot).unwrap_or_else(|| slot + SLOTS - self.slot) + 1
+    }
+
+    /// The slot at a gap. `None` if there is none, or if slots begin again for the second time.
+    pub(super) fn slot_after(&mut self, gap: u32) -> Option<u16> {
+        let mut slot = self.slot.saturating_add(gap - 1);
+        if slot >= SLOTS && !core::mem::replace(&mut self.is_again, true) {
+            slot -= SLOTS;
+        }
+        u16::try_from(slot).ok().filter(|slot| u32::from(*slot) < SLOTS)
     }
 }
 
@@ -78,7 +101,7 @@ fn begin<C: Code>(
     last: &mut LastHead,
     given: Option<&EntryHead>,
 ) -> Result<Begun, DeltaError> {
-    let gap = given.map_or(0, |head| u32::from(head.slot).wrapping_sub(last.slot) + 1);
+    let gap = given.map_or(0, |head| last.gap_to(head.slot));
     let is_next = code.bit(&mut bits[models::NEXT + usize::from(last.was_next)], gap == 1);
     let gap = if is_next {
         1
@@ -88,9 +111,7 @@ fn begin<C: Code>(
             more => more.saturating_add(1),
         }
     };
-    let slot = (last.slot.saturating_add(gap - 1)) as usize;
-    let slot = u16::try_from(slot).ok().filter(|&slot| usize::from(slot) < ENTITIES_MAX);
-    let slot = slot.ok_or(DeltaError::Slot)?;
+    let slot = last.slot_after(gap).ok_or(DeltaError::Slot)?;
     (last.slot, last.was_next) = (u32::from(slot) + 1, is_next);
     let is_same = given.is_some_and(|head| head.is_like(&last.head));
     let is_same = code.bit(&mut bits[models::SAME + usize::from(last.was_same)], is_same);

@@ -400,6 +400,28 @@ fn row_text(row: &Row) -> String {
     format!("{:?} [{}]", row.lanes, blobs.join(", "))
 }
 
+#[test]
+fn slots_may_begin_again_once() {
+    let schema = Schema::builder().build().unwrap();
+    let tables = Tables::new(&schema, TickRate::DEFAULT);
+    let last = u16::try_from(ENTITIES_MAX - 1).unwrap();
+    for slots in [&[7, 9, 3, 4, 9][..], &[3, 3], &[last, 0, last], &[last, last]] {
+        let (mut writer, mut body) = (Writer::new(), Vec::new());
+        writer.begin(&tables, false);
+        slots.iter().for_each(|slot| writer.head(&tables, &EntryHead::update(*slot)));
+        writer.finish(&tables, &mut body);
+        let mut reader = Reader::new(&tables, &body, false);
+        for slot in slots {
+            assert_eq!(reader.head().unwrap().map(|head| head.slot), Some(*slot), "of {slots:?}");
+        }
+        assert_eq!(reader.head(), Ok(None));
+    }
+    // No writer begins a third run.
+    let (mut last_head, slots) = (head::LastHead::new(), u32::try_from(ENTITIES_MAX).unwrap());
+    let gaps = [9, slots + 3, slots + 1];
+    assert_eq!(gaps.map(|gap| last_head.slot_after(gap)), [Some(8), Some(2), None]);
+}
+
 /// The content of `testdata/delta.txt`.
 fn golden() -> String {
     let mut out = String::from(

@@ -72,7 +72,16 @@ impl Writer {
         self.is_plain = true;
     }
 
-    /// Writes the head of an entry. Slots must ascend.
+    /// Continues a body where another writer with the same tables is.
+    pub fn resume(&mut self, tables: &Tables, other: &Writer) {
+        self.encoder.resume(&other.encoder);
+        self.plain.clone_from(&other.plain);
+        self.learner.resume(tables, &other.learner);
+        self.last.clone_from(&other.last);
+        (self.everything, self.is_plain) = (other.everything, other.is_plain);
+    }
+
+    /// Writes the head of an entry. Slots must ascend, and may begin again once.
     pub fn head(&mut self, tables: &Tables, given: &EntryHead) {
         let models = (&mut self.learner.models[..], tables);
         let (last, everything) = (&mut self.last, self.everything);

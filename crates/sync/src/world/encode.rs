@@ -10,7 +10,8 @@ use crate::limits::{PACKET_ENTRIES_MAX, PACKET_OUTPUT_BYTES_MAX, PACKET_PART_BYT
 use crate::schema::ComponentId;
 use bytes::Bytes;
 
-/// Encoded bodies of one state of one world, shared by all receivers with equal plans.
+/// Encoded bodies of one state of one world, shared by all receivers with equal plans. Receivers whose plans have the
+/// same common entries share their encoding, and their own entries follow it.
 #[derive(Clone, Debug, Default)]
 pub struct Encodings {
     state: State,
@@ -18,12 +19,15 @@ pub struct Encodings {
     /// How many of `shared` belong to this state; the others are spare buffers.
     used: usize,
     writer: Writer,
+    forks: Vec<Fork>,
     out: Vec<u8>,
     /// The component counters of a body before its last entry.
     before: Vec<(u32, u32)>,
     /// The number of bodies encoded, and of reuses for another receiver.
     coded: u64,
     reused: u64,
+    /// The number of entries encoded.
+    entries: u64,
 }
 
 /// The state of a world that bodies are encoded from.
@@ -45,30 +49,90 @@ pub(super) struct BodyForm {
     pub(super) bytes_max: usize,
 }
 
+/// A plan and its bodies.
+#[derive(Clone, Debug, Default)]
+struct Bodies {
+    plan: Plan,
+    bodies: Vec<Body>,
+    used: usize,
+}
+
+/// The bodies of equal common entries, and those of the own entries that follow them.
 #[derive(Clone, Debug, Default)]
 struct Shared {
     form: BodyForm,
-    plan: Plan,
-    bodies: Vec<Body>,
-    bodies_used: usize,
+    common: Bodies,
+    own: Vec<Bodies>,
+    own_used: usize,
 }
 
 /// A body and its content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Body {
     pub(super) bytes: Bytes,
-    /// The index in the plan after its last entry.
+    /// The index in the plans after its last entry.
     pub(super) until: usize,
     /// Bytes of each component, and how often it was coded.
     pub(super) components: Vec<(u32, u32)>,
 }
 
-/// The cache position of a receiver's plan.
+/// The cache position of a receiver's plans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     state: State,
     index: usize,
     body: usize,
+}
+
+/// A writer behind the last common entry, where own entries can follow.
+#[derive(Clone, Debug)]
+struct Fork {
+    /// The index of its common entries; none after the state has changed.
+    index: Option<usize>,
+    writer: Writer,
+    components: Vec<(u32, u32)>,
+    filled: Filled,
+}
+
+/// Number of forks: as many sets of common entries can be in use in turn. Members of a room share few ages of
+/// baselines.
+const FORKS: usize = 4;
+
+/// What a body has, of what is limited.
+#[derive(Clone, Copy, Debug, Default)]
+struct Filled {
+    entries: usize,
+    /// Bytes of memory at the receiver.
+    output: usize,
+}
+
+impl Bodies {
+    fn is_complete(&self) -> bool {
+        self.used.checked_sub(1).map_or(0, |last| self.bodies[last].until) == self.plan.entries.len()
+    }
+
+    /// Where body number `at` begins in the plan.
+    fn start(&self, at: usize) -> usize {
+        at.checked_sub(1).map_or(0, |before| self.bodies[before].until)
+    }
+
+    /// Prepares the next body for this number of components.
+    fn next(&mut self, components: usize) -> &mut Body {
+        if self.used == self.bodies.len() {
+            self.bodies.push(Body::default());
+        }
+        self.used += 1;
+        let body = &mut self.bodies[self.used - 1];
+        body.components.clear();
+        body.components.resize(components, (0, 0));
+        body
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let body = |body: &Body| body.bytes.len() + body.components.capacity() * size_of::<(u32, u32)>();
+        let bodies = self.bodies.iter().map(body).sum::<usize>();
+        self.plan.memory_bytes() + self.bodies.capacity() * size_of::<Body>() + bodies
+    }
 }
 
 impl Encodings {
@@ -77,56 +141,76 @@ impl Encodings {
         Encodings::default()
     }
 
-    /// The number of bodies encoded, and of reuses for another receiver.
+    /// The number of bodies encoded, and of reuses for another receiver. A body with own entries counts as encoded.
     pub const fn counts(&self) -> (u64, u64) {
         (self.coded, self.reused)
     }
 
-    /// Returns the next body of a plan, which must have entries left. `place` is the position of the last
-    /// one, and is advanced.
+    /// The number of entries encoded, in all bodies. Common entries that own ones follow count once.
+    pub const fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Returns the next body of the common plan and the own plan that follows it, which together must have entries
+    /// left. `place` is the position of the last one, and is advanced.
     pub(super) fn next_body(
         &mut self,
         world: &World,
         form: BodyForm,
-        plan: &Plan,
+        (common, own): (&Plan, &Plan),
         place: &mut Option<Place>,
     ) -> &Body {
         let state = State { lineage: world.lineage, changes: world.log.end(), tick: world.tick };
         if self.state != state {
             (self.state, self.used) = (state, 0);
+            self.forks.iter_mut().for_each(|fork| fork.index = None);
         }
         let index = match *place {
             Some(Place { state: then, index, .. })
-                if then == state && index < self.used && self.shared[index].plan.digest == plan.digest =>
+                if then == state
+                    && index < self.used
+                    && self.shared[index].common.plan.digest == common.digest =>
             {
                 index
             }
-            _ => self.find(form, plan),
+            _ => self.find(form, common),
         };
         let body =
             place.filter(|place| place.state == state && place.index == index).map_or(0, |it| it.body + 1);
         *place = Some(Place { state, index, body });
-        if body < self.shared[index].bodies_used {
+        let has_own = !own.entries.is_empty();
+        while body >= self.shared[index].common.used && !self.shared[index].common.is_complete() {
+            self.code_common(world, index, has_own);
+        }
+        let common = &self.shared[index].common;
+        // Own entries follow in the last body of the common ones.
+        let alone = if has_own && common.is_complete() { common.used.saturating_sub(1) } else { common.used };
+        if body < alone {
+            self.reused += 1;
+            return &self.shared[index].common.bodies[body];
+        }
+        let at = self.shared[index].find_own(own);
+        if body - alone < self.shared[index].own[at].used {
             self.reused += 1;
         } else {
-            self.code(world, index);
+            self.code_own(world, (index, at));
         }
-        &self.shared[index].bodies[body]
+        &self.shared[index].own[at].bodies[body - alone]
     }
 
     /// Bytes of memory, for a world with these tables.
     pub fn memory_bytes(&self, world: &World) -> usize {
-        let body = |body: &Body| body.bytes.len() + body.components.capacity() * size_of::<(u32, u32)>();
         let shared = |it: &Shared| {
-            let bodies = it.bodies.iter().map(body).sum::<usize>();
-            size_of::<Shared>() + it.plan.memory_bytes() + it.bodies.capacity() * size_of::<Body>() + bodies
+            let own = it.own.iter().map(Bodies::memory_bytes).sum::<usize>();
+            size_of::<Shared>() + it.common.memory_bytes() + it.own.capacity() * size_of::<Bodies>() + own
         };
         // A writer's state has the size of the initial tables.
-        self.shared.iter().map(shared).sum::<usize>() + self.out.capacity() + 2 * world.tables_bytes()
+        let writers = (2 + self.forks.len()) * world.tables_bytes();
+        self.shared.iter().map(shared).sum::<usize>() + self.out.capacity() + writers
     }
 
-    fn find(&mut self, form: BodyForm, plan: &Plan) -> usize {
-        let is_equal = |shared: &Shared| shared.form == form && shared.plan.is_same(plan);
+    fn find(&mut self, form: BodyForm, common: &Plan) -> usize {
+        let is_equal = |shared: &Shared| shared.form == form && shared.common.plan.is_same(common);
         if let Some(found) = self.shared[..self.used].iter().position(is_equal) {
             return found;
         }
@@ -134,45 +218,119 @@ impl Encodings {
             self.shared.push(Shared::default());
         }
         let shared = &mut self.shared[self.used];
-        (shared.form, shared.bodies_used) = (form, 0);
-        shared.plan.copy_from(plan);
+        (shared.form, shared.common.used, shared.own_used) = (form, 0, 0);
+        shared.common.plan.copy_from(common);
         self.used += 1;
         self.used - 1
     }
 
-    /// Encodes one more body of a plan.
-    fn code(&mut self, world: &World, index: usize) {
-        let shared = &mut self.shared[index];
-        let from = shared.bodies_used.checked_sub(1).map_or(0, |last| shared.bodies[last].until);
-        if shared.bodies_used == shared.bodies.len() {
-            shared.bodies.push(Body::default());
+    /// Encodes one more body of common entries. With the last one, if own entries will follow, it keeps a fork.
+    fn code_common(&mut self, world: &World, index: usize, has_own: bool) {
+        let Shared { form, common, .. } = &mut self.shared[index];
+        let (form, from) = (*form, common.start(common.used));
+        common.next(world.columns.len());
+        let Bodies { plan, bodies, used } = common;
+        let body = &mut bodies[*used - 1];
+        begin(&mut self.writer, world, form);
+        let mut filled = Filled::default();
+        let components = &mut body.components;
+        let mut coding = Coding::new(world, form, plan, (&mut self.writer, components, &mut self.before));
+        body.until = coding.body_from(from, &mut filled);
+        self.entries += (body.until - from) as u64;
+        if has_own && body.until == plan.entries.len() {
+            keep_fork(&mut self.forks, world, (index, &self.writer, &body.components, filled));
         }
-        let body = &mut shared.bodies[shared.bodies_used];
-        body.components.clear();
-        body.components.resize(world.columns.len(), (0, 0));
-        if shared.form.is_plain {
-            self.writer.begin_plain(world.tables());
-        } else {
-            self.writer.begin(world.tables(), shared.form.everything);
+        self.finish(world, (index, None));
+    }
+
+    /// Encodes one more body of own entries: the first one behind the last common entries.
+    fn code_own(&mut self, world: &World, (index, at): (usize, usize)) {
+        let is_first = self.shared[index].own[at].used == 0;
+        let has_common = self.shared[index].common.used > 0;
+        let mut filled = Filled::default();
+        if is_first && has_common && !self.forks.iter().any(|fork| fork.index == Some(index)) {
+            // The fork was given up for another one: the last common entries are encoded again.
+            self.shared[index].common.used -= 1;
+            self.code_common(world, index, true);
         }
-        let mut coding = Coding {
-            world,
-            form: shared.form,
-            plan: &shared.plan,
-            writer: &mut self.writer,
-            components: &mut body.components,
-            before: &mut self.before,
-            sized: None,
-            head: EntryHead::update(0),
-            head_of: None,
-        };
-        body.until = coding.body_from(from, shared.form.bytes_max);
+        let Shared { form, common, own, .. } = &mut self.shared[index];
+        let (form, own) = (*form, &mut own[at]);
+        let (all, from) = (common.plan.entries.len(), own.start(own.used).saturating_sub(common.plan.entries.len()));
+        own.next(world.columns.len());
+        let Bodies { plan, bodies, used } = own;
+        let body = &mut bodies[*used - 1];
+        match self.forks.iter().find(|fork| is_first && has_common && fork.index == Some(index)) {
+            Some(fork) => {
+                self.writer.resume(world.tables(), &fork.writer);
+                body.components.clone_from(&fork.components);
+                filled = fork.filled;
+            }
+            None => begin(&mut self.writer, world, form),
+        }
+        let components = &mut body.components;
+        let mut coding = Coding::new(world, form, plan, (&mut self.writer, components, &mut self.before));
+        let end = coding.body_from(from, &mut filled);
+        (body.until, self.entries) = (all + end, self.entries + (end - from) as u64);
+        self.finish(world, (index, Some(at)));
+    }
+
+    /// Finishes the newest body of common entries, or of own ones.
+    fn finish(&mut self, world: &World, (index, own): (usize, Option<usize>)) {
         self.out.clear();
         self.writer.finish(world.tables(), &mut self.out);
-        body.bytes = Bytes::copy_from_slice(&self.out);
-        shared.bodies_used += 1;
+        let shared = &mut self.shared[index];
+        let bodies = own.map_or(&mut shared.common, |at| &mut shared.own[at]);
+        bodies.bodies[bodies.used - 1].bytes = Bytes::copy_from_slice(&self.out);
         self.coded += 1;
     }
+}
+
+impl Shared {
+    fn find_own(&mut self, plan: &Plan) -> usize {
+        if let Some(found) = self.own[..self.own_used].iter().position(|own| own.plan.is_same(plan)) {
+            return found;
+        }
+        if self.own_used == self.own.len() {
+            self.own.push(Bodies::default());
+        }
+        let own = &mut self.own[self.own_used];
+        own.used = 0;
+        own.plan.copy_from(plan);
+        self.own_used += 1;
+        self.own_used - 1
+    }
+}
+
+fn begin(writer: &mut Writer, world: &World, form: BodyForm) {
+    if form.is_plain {
+        writer.begin_plain(world.tables());
+    } else {
+        writer.begin(world.tables(), form.everything);
+    }
+}
+
+/// Keeps the state of a writer in place of the oldest fork.
+fn keep_fork(
+    forks: &mut Vec<Fork>,
+    world: &World,
+    (index, writer, components, filled): (usize, &Writer, &[(u32, u32)], Filled),
+) {
+    if forks.len() < FORKS && forks.iter().all(|fork| fork.index.is_some()) {
+        let (writer, components) = (Writer::default(), Vec::new());
+        forks.push(Fork { index: None, writer, components, filled });
+    }
+    let unused = forks.iter().position(|fork| fork.index.is_none());
+    let fork = match unused {
+        Some(at) => &mut forks[at],
+        None => {
+            forks.rotate_left(1);
+            &mut forks[FORKS - 1]
+        }
+    };
+    fork.writer.resume(world.tables(), writer);
+    fork.components.clear();
+    fork.components.extend_from_slice(components);
+    (fork.index, fork.filled) = (Some(index), filled);
 }
 
 /// Encodes the entries of one body.
@@ -200,14 +358,24 @@ struct Size {
     bad: usize,
 }
 
-impl Coding<'_> {
-    /// Encodes entries from `from` on until the body is full: at least one. Returns the end position.
-    fn body_from(&mut self, from: usize, packet_bytes: usize) -> usize {
-        let plan = self.plan;
-        let (mut output, mut count) = (0, 0);
+impl<'a> Coding<'a> {
+    fn new(
+        world: &'a World,
+        form: BodyForm,
+        plan: &'a Plan,
+        (writer, components, before): (&'a mut Writer, &'a mut Vec<(u32, u32)>, &'a mut Vec<(u32, u32)>),
+    ) -> Self {
+        let head = EntryHead::update(0);
+        Coding { world, form, plan, writer, components, before, sized: None, head, head_of: None }
+    }
+
+    /// Encodes entries from `from` on until the body is full: at least one in all. Returns the end position.
+    fn body_from(&mut self, from: usize, filled: &mut Filled) -> usize {
+        let (plan, packet_bytes) = (self.plan, self.form.bytes_max);
+        let mut end = from;
         for entry in &plan.entries[from..] {
             let size = self.size(*entry);
-            output += size.output;
+            let (count, output) = (filled.entries, filled.output + size.output);
             if count > 0 && (count == PACKET_ENTRIES_MAX || output > PACKET_OUTPUT_BYTES_MAX) {
                 break;
             }
@@ -225,9 +393,10 @@ impl Coding<'_> {
                 self.components.clone_from(self.before);
                 break;
             }
-            count += 1;
+            *filled = Filled { entries: count + 1, output };
+            end += 1;
         }
-        from + count
+        end
     }
 
     fn size(&mut self, entry: PlanEntry) -> Size {

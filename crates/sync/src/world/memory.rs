@@ -46,6 +46,7 @@ impl Publisher {
             + self.pending.memory_bytes()
             + self.flights.memory_bytes()
             + self.plan.memory_bytes()
+            + self.own.memory_bytes()
             + self.chosen.capacity() * size_of::<(u32, u16)>()
     }
 }

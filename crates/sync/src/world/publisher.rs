@@ -59,8 +59,10 @@ pub struct Publisher {
     last_floor: Option<u64>,
     /// The highest number that was lost: a receiver that waits for a floor below it needs a higher one.
     lost_max: Option<u64>,
+    /// The content of the next packets: entities of which all members see the same, then the others.
     pub(super) plan: Plan,
-    /// The state of the world that the plan is for: its changes and its tick.
+    pub(super) own: Plan,
+    /// The state of the world that the plans are for: its changes and its tick.
     planned: Option<(u64, u32)>,
     done: usize,
     place: Option<Place>,
@@ -100,6 +102,7 @@ impl Publisher {
             last_floor: None,
             lost_max: None,
             plan: Plan::default(),
+            own: Plan::default(),
             planned: None,
             done: 0,
             place: None,
@@ -241,10 +244,10 @@ impl Publisher {
             self.figures.held_back += 1;
             return None;
         }
-        if self.done == self.plan.entries.len() || self.planned != Some((world.log.end(), tick)) {
+        if self.done == self.planned_entries() || self.planned != Some((world.log.end(), tick)) {
             self.make_plan(world, tick, nearness);
         }
-        if self.plan.entries.is_empty() && !(self.pending.is_empty() && self.owes_last(world)) {
+        if self.planned_entries() == 0 && !(self.pending.is_empty() && self.owes_last(world)) {
             return None;
         }
         Some(self.next_packet(world, encodings, tick))
@@ -419,7 +422,11 @@ impl Publisher {
         (until.saturating_add(1) >= self.arrived?).then_some(until)
     }
 
-    /// A digest of what the receiver sees, as of the last plan.
+    fn planned_entries(&self) -> usize {
+        self.plan.entries.len() + self.own.entries.len()
+    }
+
+    /// A digest of what the receiver sees as all members do, as of the last plan.
     pub(super) fn view_digest(&self) -> u64 {
         self.plan.view_digest
     }
@@ -443,6 +450,7 @@ impl Publisher {
 
     fn make_plan(&mut self, world: &World, tick: u32, nearness: impl Fn(u16) -> u16) {
         self.plan.clear();
+        self.own.clear();
         (self.done, self.place, self.planned) = (0, None, Some((world.log.end(), tick)));
         let is_new_tick = self.aged.replace(tick) != Some(tick);
         let (mut allows_large, mut found) = (!self.flights.has_large(), FoundShapes::default());
@@ -520,7 +528,8 @@ impl Publisher {
             })
         });
         if !is_planned {
-            self.plan.push(slot, known.shape(world, self.viewer, tick, slot, (label, mask)));
+            let plan = if brief.is_some() { &mut self.plan } else { &mut self.own };
+            plan.push(slot, known.shape(world, self.viewer, tick, slot, (label, mask)));
         }
     }
 
@@ -532,21 +541,26 @@ impl Publisher {
             bytes_max: self.config.packet_bytes.saturating_sub(HEAD_BYTES_MAX),
         };
         let from = self.done;
-        let body = encodings.next_body(world, form, &self.plan, &mut self.place);
+        let body = encodings.next_body(world, form, (&self.plan, &self.own), &mut self.place);
         let number = self.next;
         let mut entries = self.flights.room();
-        // Most entries of a packet are adjacent with the same shape.
-        for alike in self.plan.entries[from..body.until].chunk_by(|a, b| a.shape == b.shape) {
-            let shape = self.plan.shape(alike[0]);
-            let is_despawn = shape.kind == EntryKind::Despawn;
-            self.figures.note(shape, alike.len() as u64);
-            entries.extend(alike.iter().map(|entry| {
-                let known = &mut self.known[usize::from(entry.slot)];
-                known.handle_sent(shape.label, number);
-                self.pending.remove(entry.slot);
-                let generation = known.generation;
-                FlightEntry { slot: entry.slot, generation, label: shape.label, is_despawn }
-            }));
+        let common = self.plan.entries.len();
+        for (plan, before) in [(&self.plan, 0), (&self.own, common)] {
+            let all = plan.entries.len();
+            let [from, until] = [from, body.until].map(|at| at.saturating_sub(before).min(all));
+            // Most entries of a packet are adjacent with the same shape.
+            for alike in plan.entries[from..until].chunk_by(|a, b| a.shape == b.shape) {
+                let shape = plan.shape(alike[0]);
+                let is_despawn = shape.kind == EntryKind::Despawn;
+                self.figures.note(shape, alike.len() as u64);
+                entries.extend(alike.iter().map(|entry| {
+                    let known = &mut self.known[usize::from(entry.slot)];
+                    known.handle_sent(shape.label, number);
+                    self.pending.remove(entry.slot);
+                    let generation = known.generation;
+                    FlightEntry { slot: entry.slot, generation, label: shape.label, is_despawn }
+                }));
+            }
         }
         self.done = body.until;
         let floor = self.floor().unwrap_or(number);

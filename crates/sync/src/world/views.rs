@@ -144,6 +144,11 @@ impl Views {
         self.encodings.counts()
     }
 
+    /// The number of entries encoded. Entries that several members get at once count once.
+    pub const fn entries_encoded(&self) -> u64 {
+        self.encodings.entries()
+    }
+
     fn index(&self, member: MemberId) -> Option<usize> {
         self.members.binary_search_by_key(&member, |(id, _)| *id).ok()
     }

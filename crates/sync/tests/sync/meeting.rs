@@ -4,7 +4,7 @@
 
 use parlor_proto::{Instant, MemberId, Tick, TickRate};
 use parlor_sync::schema::{Component, ComponentId, Kind, Schema};
-use parlor_sync::world::{EntityId, PublisherConfig, Replica, Sent, Views, World};
+use parlor_sync::world::{Audience, EntityId, PublisherConfig, Replica, Sent, Views, World};
 use std::sync::Arc;
 
 const PLACE: ComponentId = ComponentId(2);
@@ -116,4 +116,58 @@ fn who_sees_something_else_builds_on_its_freshest_rows() {
 fn who_misses_a_packet_builds_on_what_came_after_it() {
     let figures = run(&one_and(15), |_| false, |member, tick| member == 0 && tick == WARM / 2);
     assert_eq!((figures.ages[0], figures.ages[1]), (1.0, 3.0));
+}
+
+/// Each member has an entity that only it sees, as its input acknowledgement is. Half of them have lower slots than the
+/// common ones.
+#[test]
+fn what_all_see_is_coded_once_and_what_one_member_sees_follows_it() {
+    const MEMBERS: u32 = 8;
+    let place = Component::builder("place").field("at", Kind::vector3(0.0, 1_000.0, 1.0 / 64.0)).build();
+    let schema = Arc::new(Schema::builder().component(place).build().unwrap());
+    let mut world = World::new(Arc::clone(&schema), TickRate::DEFAULT);
+    let mut own = Vec::new();
+    let mut spawn_own = |world: &mut World, members: core::ops::Range<u32>| {
+        for member in members.map(MemberId) {
+            let entity = world.spawn(None).unwrap();
+            world.set_audience(entity, Audience::members([member])).unwrap();
+            own.push((member, entity));
+        }
+    };
+    spawn_own(&mut world, 0..MEMBERS / 2);
+    let common: Vec<EntityId> = (0..ENTITIES).map(|_| world.spawn(None).unwrap()).collect();
+    spawn_own(&mut world, MEMBERS / 2..MEMBERS);
+    let mut views = Views::new(&schema);
+    (0..MEMBERS).for_each(|member| views.add(MemberId(member), PublisherConfig::new(10_000_000)));
+    let mut replicas: Vec<Replica> =
+        (0..MEMBERS).map(|_| Replica::new(Arc::clone(&schema), TickRate::DEFAULT)).collect();
+    for tick in 1..=TICKS {
+        let all = common.iter().chain(own.iter().map(|(_, entity)| entity));
+        for (entity, x) in all.zip(0i32..) {
+            let moved = x * 100 + i32::try_from(tick * tick).unwrap();
+            world.write_row(*entity, PLACE, &[moved, 5, 6], &[]).unwrap();
+        }
+        world.commit(Tick(tick)).unwrap();
+        let (before, mut sent_now) = (views.entries_encoded(), Vec::new());
+        views.flush(&world, Instant::from_millis(u64::from(tick) * 33), |member, bytes, sent| {
+            replicas[usize::try_from(member.0).unwrap()].apply(bytes).unwrap();
+            sent_now.push((member, sent));
+        });
+        assert_eq!(sent_now.len(), MEMBERS as usize, "a packet for each");
+        if tick > 1 {
+            assert_eq!(views.entries_encoded() - before, u64::from(u32::from(ENTITIES) + MEMBERS));
+        }
+        for (member, replica) in (0..).map(MemberId).zip(&replicas) {
+            for entity in &common {
+                let held = replica.world().read_row(*entity, PLACE).unwrap();
+                assert_eq!(held, world.read_row(*entity, PLACE).unwrap(), "of {member:?} at {tick}");
+            }
+            for (whose, entity) in &own {
+                let held = replica.world().read_row(*entity, PLACE).ok();
+                let wanted = (*whose == member).then(|| world.read_row(*entity, PLACE).unwrap());
+                assert_eq!(held, wanted, "of {member:?} at {tick}");
+            }
+        }
+        sent_now.into_iter().for_each(|(member, sent)| views.fate(member, sent, true));
+    }
 }
