@@ -3,6 +3,7 @@
 //!
 //! - `cargo xtask test`: everything that must hold before a change goes in ([`steps`] names the steps)
 //! - `cargo xtask web`: what a page loads ([`web`])
+//! - `cargo xtask peers`: what the benches compare Parlor with ([`peers`])
 //! - `cargo xtask tidy`: the rules no compiler knows ([`tidy`]); also a test, so `cargo test` runs it
 
 #![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
@@ -39,6 +40,8 @@ cargo xtask tidy
     Checks the rules of the house alone.
 cargo xtask web
     Builds what a page loads, target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm, as the step `wasm` does.
+cargo xtask peers
+    Builds what `parlor-bench` compares Parlor with: bench/peers/README.md.
 cargo xtask help
     Prints this.";
 
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Ok(Command::Web) => {
             runner::test(&root, &TestOptions { only: vec!["wasm".to_owned()], ..TestOptions::default() })
         }
+        Ok(Command::Peers) => runner::peers(&root),
         Ok(Command::Test(options)) => runner::test(&root, &options),
         Err(misuse) => {
             println!("{misuse}\n\n{USAGE}");

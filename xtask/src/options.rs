@@ -6,6 +6,7 @@ pub(crate) enum Command {
     Help,
     Tidy,
     Web,
+    Peers,
     Test(TestOptions),
 }
 
@@ -31,6 +32,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Strin
         "test" => parse_test(args).map(Command::Test),
         "tidy" => no_more(args).map(|()| Command::Tidy),
         "web" => no_more(args).map(|()| Command::Web),
+        "peers" => no_more(args).map(|()| Command::Peers),
         "help" | "--help" | "-h" => Ok(Command::Help),
         other => Err(format!("there is no command `{other}`")),
     }
@@ -79,6 +81,7 @@ mod tests {
         assert_eq!(parsed("test --weekly"), Ok(Command::Test(options)), "it is all and more");
         assert_eq!(parsed("tidy"), Ok(Command::Tidy));
         assert_eq!(parsed("web"), Ok(Command::Web));
+        assert_eq!(parsed("peers"), Ok(Command::Peers));
         assert_eq!(parsed(""), Ok(Command::Help));
     }
 

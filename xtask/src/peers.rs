@@ -1,20 +1,72 @@
-//! The step `peers`: compiles the engines that Parlor is compared with. They are outside its workspace, so no
-//! other step notices when they fail to compile.
-
-use std::path::Path;
+//! The engines that Parlor is compared with: `cargo xtask peers` builds them, and the step `peers` checks that they
+//! compile. They are outside the workspace, so no other step notices when they fail to.
 
 use crate::invocation::Invocation;
+use crate::process::{Failure, spawn};
 use crate::steps::{Level, Missing, Work, need};
+use std::path::Path;
 
 /// The Node that Colyseus installs.
 const NODE: &str = "bench/peers/colyseus/node_modules/.bin/node";
+/// Packages that are built together. Built all at once, each would get features of its dependencies that others ask for.
+const PACKAGES: [&str; 5] = [
+    "-p quinn-relay",
+    "-p replicon-walkers -p lightyear-walkers",
+    "-p ggrs-rollback",
+    "-p indexset-ranks",
+    "-p cubes-scene",
+];
 
-/// Builds each of `bench/peers` into a shared folder, and starts and stops Colyseus.
-pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
+/// Cargo in the workspace of the peers.
+fn cargo(what: &str) -> Invocation {
+    Invocation::cargo(what).args("--locked --manifest-path bench/peers/Cargo.toml")
+}
+
+fn install_colyseus() -> Result<Invocation, Missing> {
     need("npm --version", "npm is not installed", "apt-get install npm")?;
-    let check = Invocation::cargo("check --locked --manifest-path bench/peers/Cargo.toml --workspace");
-    let modules = Invocation::new("npm").args("ci --no-fund --no-audit --prefix bench/peers/colyseus");
-    let load = Invocation::new(NODE).args("--check bench/peers/colyseus/load.mjs");
-    let server = Invocation::new(NODE).args("bench/peers/colyseus/server.mjs --once");
-    Ok(Work::Run(vec![check, modules, load, server]))
+    Ok(Invocation::new("npm").args("ci --no-fund --no-audit --prefix bench/peers/colyseus"))
+}
+
+/// The step: checks each of `bench/peers`, and starts and stops Colyseus.
+pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
+    let node = |args: &str| Invocation::new(NODE).args(args);
+    Ok(Work::Run(vec![
+        cargo("check --workspace"),
+        install_colyseus()?,
+        node("--check bench/peers/colyseus/load.mjs"),
+        node("--check bench/peers/colyseus/capacity.mjs"),
+        node("bench/peers/colyseus/server.mjs --once"),
+    ]))
+}
+
+/// The command: builds all of them for `parlor-bench`.
+pub(crate) fn build(root: &Path) -> Result<(), Failure> {
+    let colyseus =
+        install_colyseus().map_err(|Missing { why, hint }| Failure::of(format!("{why}: {hint}")))?;
+    for packages in PACKAGES {
+        spawn(root, &cargo("build --release").args(packages))?;
+    }
+    spawn(root, &colyseus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_of_the_peers_is_built() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/peers");
+        let mut found = 0;
+        for entry in std::fs::read_dir(&root).expect("the peers are there").flatten() {
+            let Ok(manifest) = std::fs::read_to_string(entry.path().join("Cargo.toml")) else { continue };
+            let name =
+                manifest.lines().find_map(|line| line.strip_prefix("name = ")).expect("a package has a name");
+            let is_program = entry.path().join("src/main.rs").is_file();
+            let is_built =
+                PACKAGES.iter().any(|line| line.split(' ').any(|word| word == name.trim_matches('"')));
+            assert!(is_built || !is_program, "{name} is not built");
+            found += usize::from(is_program);
+        }
+        assert!(found >= 5, "{found} programs");
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::options::TestOptions;
 use crate::process::{Failure, seconds, spawn};
 use crate::steps::{self, Level, Missing, NOT_COVERED, Step, Work};
-use crate::{guards, programs, release, tidy, web};
+use crate::{guards, peers, programs, release, tidy, web};
 
 /// How a step ended; the texts are for a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,6 +20,17 @@ enum Outcome {
 /// `cargo xtask tidy`.
 pub(crate) fn tidy(root: &Path) -> ExitCode {
     if run_tidy(root).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// `cargo xtask peers`.
+pub(crate) fn peers(root: &Path) -> ExitCode {
+    match peers::build(root) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            println!("cargo xtask peers: {}", failure.why);
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// `cargo xtask test`. A failed step does not stop those after it: one run shows all that is wrong.

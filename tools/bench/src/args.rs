@@ -88,6 +88,9 @@ pub(crate) struct RelayArgs {
     /// How long each row is measured
     #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = seconds)]
     pub seconds: f64,
+    /// Sessions that are connected meanwhile and send nothing; each row is measured with them and without
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=20_000))]
+    pub idle: u32,
     /// Measure other relays beside: see bench/peers/README.md
     #[arg(long)]
     pub peers: bool,
@@ -106,6 +109,15 @@ pub(crate) struct CapacityArgs {
     /// How long each row is measured
     #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = seconds)]
     pub seconds: f64,
+    /// Give the server all cores, the generator's among them, and a shard for each
+    #[arg(long)]
+    pub all_cores: bool,
+    /// Say where the server's time goes, by perf: needs a build with `--profile profiling`
+    #[arg(long)]
+    pub parts: bool,
+    /// Measure the same game on Colyseus beside: see bench/peers/README.md
+    #[arg(long)]
+    pub peers: bool,
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,

@@ -32,6 +32,7 @@ mod network;
 mod output;
 mod pace;
 mod pacer;
+mod parts;
 mod peers;
 mod player;
 mod ranks;

@@ -11,6 +11,7 @@ use super::tally::{Delivery, percent};
 use anyhow::{Context, ensure};
 use parlor_transport::discovery::ServerAddress;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,20 +22,12 @@ pub(crate) const PLAIN: &str = "plain quinn";
 
 /// What to do where the plain relay is not built.
 pub(crate) fn how_to_build_plain() -> String {
-    how_to_build(PLAIN, &["quinn-relay"])
+    how_to_build(PLAIN)
 }
 
-/// What to do where packages of `bench/peers` are not built: a command that can be run from where the user is.
-pub(crate) fn how_to_build(what: &str, packages: &[&str]) -> String {
-    let packages: Vec<String> = packages.iter().map(|package| format!(" -p {package}")).collect();
-    let manifest = place().join("Cargo.toml");
-    let (manifest, packages) = (manifest.display(), packages.concat());
-    format!("{what}: not built; run `cargo build --release --manifest-path {manifest}{packages}`")
-}
-
-/// Where the peers are, or would be in a source tree that the user is in.
-fn place() -> PathBuf {
-    folder().unwrap_or_else(|| PathBuf::from("bench/peers"))
+/// What to do where a peer is not built.
+pub(crate) fn how_to_build(what: &str) -> String {
+    format!("{what}: not built; run `cargo xtask peers` in the source tree")
 }
 
 /// The folder of the source tree that this binary was built in, or of the one that the user is in.
@@ -54,7 +47,7 @@ pub(crate) const COLYSEUS: &str = "colyseus";
 
 /// What to do where it is not installed.
 pub(crate) fn how_to_build_colyseus() -> String {
-    format!("colyseus: not installed; run `npm ci --prefix {}`", place().join("colyseus").display())
+    how_to_build(COLYSEUS)
 }
 
 /// A relay that passes datagrams on and knows nothing else.
@@ -117,23 +110,40 @@ impl Colyseus {
     /// # Errors
     /// What kept it from measuring.
     pub(crate) fn measure(&self, plan: &Plan) -> anyhow::Result<Measured> {
+        let drawn = [("--seed", plan.seed.to_string()), ("--pace", plan.pace.as_str().to_owned())];
+        self.load::<Loaded>("load.mjs", plan.rooms, plan.span, &drawn).map(|said| said.measured())
+    }
+
+    /// Measures rooms of players, as the bench `capacity` has them.
+    ///
+    /// # Errors
+    /// What kept it from measuring.
+    pub(crate) fn play(&self, rooms: u32, span: Duration) -> anyhow::Result<Played> {
+        self.load("capacity.mjs", rooms, span, &[])
+    }
+
+    /// Runs a load on the generator's core, and reads what it prints.
+    fn load<T: DeserializeOwned>(
+        &self,
+        script: &str,
+        rooms: u32,
+        span: Duration,
+        more: &[(&str, String)],
+    ) -> anyhow::Result<T> {
         let mut command = Command::new(&self.node);
-        command.current_dir(&self.folder).arg("load.mjs").stdin(Stdio::null()).stderr(Stdio::inherit());
-        for (option, value) in [
+        command.current_dir(&self.folder).arg(script).stdin(Stdio::null()).stderr(Stdio::inherit());
+        let options = [
             ("--port", self.port.to_string()),
             ("--pid", self.process.pid().to_string()),
-            ("--rooms", plan.rooms.to_string()),
-            ("--seconds", plan.span.as_secs_f64().to_string()),
-            ("--seed", plan.seed.to_string()),
-            ("--pace", plan.pace.as_str().to_owned()),
-        ] {
+            ("--rooms", rooms.to_string()),
+            ("--seconds", span.as_secs_f64().to_string()),
+        ];
+        for (option, value) in options.iter().chain(more) {
             command.arg(option).arg(value);
         }
         let output = command.output().context("node cannot be started")?;
         ensure!(output.status.success(), "the load on colyseus failed: its words stand above");
-        let said: Loaded =
-            serde_json::from_slice(&output.stdout).context("the load on colyseus says nothing")?;
-        Ok(said.measured())
+        serde_json::from_slice(&output.stdout).context("the load on colyseus says nothing")
     }
 }
 
@@ -154,7 +164,7 @@ fn is_new_enough(version: &str) -> anyhow::Result<()> {
     let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
     ensure!(
         major.is_some_and(|major| major >= NODE_MIN),
-        "Colyseus needs Node {NODE_MIN} or newer, and this one says {version:?}: run `npm ci` in bench/peers/colyseus of the \
+        "Colyseus needs Node {NODE_MIN} or newer, and this one says {version:?}: run `cargo xtask peers` in the \
          source tree, which installs one for it"
     );
     Ok(())
@@ -165,8 +175,7 @@ fn is_new_enough(version: &str) -> anyhow::Result<()> {
 /// # Errors
 /// What kept it from measuring.
 pub(crate) fn walkers(cores: Cores, binary: &str, walk: &Walk) -> anyhow::Result<Load> {
-    let program =
-        built(&format!("target/release/{binary}")).with_context(|| how_to_build(binary, &[binary]))?;
+    let program = built(&format!("target/release/{binary}")).with_context(|| how_to_build(binary))?;
     let setting = [
         ("--hz", walk.hz.to_string()),
         ("--entities", walk.entities.to_string()),
@@ -203,11 +212,52 @@ struct Loaded {
     delivered: u64,
     latency_us_p50: Option<u32>,
     latency_us_p99: Option<u32>,
+    #[serde(flatten)]
+    account: Account,
+}
+
+/// What `capacity.mjs` prints.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Played {
+    pub states: Counted,
+    pub chat: Counted,
+    pub state_age_us_p50: Option<u32>,
+    pub state_age_us_p99: Option<u32>,
+    pub members_lost: usize,
+    #[serde(flatten)]
+    account: Account,
+}
+
+/// How many came, of those that should have.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Counted {
+    pub got: u64,
+    pub of: u64,
+}
+
+/// The processor time of both ends, as a load on Colyseus prints it.
+#[derive(Debug, Deserialize)]
+struct Account {
     server_cpu_us: u64,
     server_waited_us: u64,
     generator_cpu_us: u64,
     generator_waited_us: u64,
     took_us: u64,
+}
+
+impl Account {
+    fn spent(&self) -> Spent {
+        let us = Duration::from_micros;
+        let server = CpuTime { ran: us(self.server_cpu_us), waited: us(self.server_waited_us) };
+        let generator = CpuTime { ran: us(self.generator_cpu_us), waited: us(self.generator_waited_us) };
+        Spent { server, generator, took: us(self.took_us) }
+    }
+}
+
+impl Played {
+    pub(crate) fn spent(&self) -> Spent {
+        self.account.spent()
+    }
 }
 
 impl Loaded {
@@ -220,10 +270,7 @@ impl Loaded {
             latency_us_p50: self.latency_us_p50,
             latency_us_p99: self.latency_us_p99,
         };
-        let us = Duration::from_micros;
-        let server = CpuTime { ran: us(self.server_cpu_us), waited: us(self.server_waited_us) };
-        let generator = CpuTime { ran: us(self.generator_cpu_us), waited: us(self.generator_waited_us) };
-        evaluate(delivery, &[], Spent { server, generator, took: us(self.took_us) })
+        evaluate(delivery, &[], self.account.spent())
     }
 }
 
@@ -236,16 +283,10 @@ mod tests {
         assert!(is_new_enough("v22.0.1").is_ok() && is_new_enough("v24.1.0").is_ok());
         for old in ["v20.20.2", "v8.0.0", ""] {
             let error = is_new_enough(old).expect_err("Colyseus does not run on it").to_string();
-            assert!(error.contains("Node 22") && error.contains(old) && error.contains("npm ci"), "{error}");
+            assert!(
+                error.contains("Node 22") && error.contains(old) && error.contains("xtask peers"),
+                "{error}"
+            );
         }
-    }
-
-    #[test]
-    fn what_is_not_built_comes_with_a_command_for_this_place() {
-        let said = how_to_build("a peer", &["one", "two"]);
-        let (_, command) = said.split_once("`cargo build --release --manifest-path ").expect("a command");
-        let (manifest, packages) = command.split_once(' ').expect("packages");
-        assert!(std::path::Path::new(manifest).is_file(), "{said}");
-        assert_eq!(packages, "-p one -p two`");
     }
 }

@@ -2,8 +2,9 @@
 //! second.
 
 use super::args::{RelayArgs, Transport};
+use super::generator::Crowd;
 use super::load::{self, Measured, Plan, Target};
-use super::machine::Cores;
+use super::machine::{self, Cores};
 use super::member::{MEMBERS, RATE_HZ};
 use super::peers::{self, Colyseus, PlainRelay};
 use super::server::{Server, Settings};
@@ -14,6 +15,11 @@ use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
 
+/// Connections beside those of the members and idle sessions: those that ask for the counters.
+const OTHER_CONNECTIONS: usize = 16;
+/// Sockets and files beside one for each session.
+const OTHER_FILES: u64 = 256;
+
 /// One row.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
@@ -21,6 +27,8 @@ pub(crate) struct Row {
     transport: &'static str,
     rooms: u32,
     flush_quantum_ms: Option<u16>,
+    /// Sessions that are connected and send nothing.
+    idle_sessions: u32,
     #[serde(flatten)]
     measured: Measured,
     flush_wait_us_mean: Option<f64>,
@@ -33,16 +41,22 @@ pub(crate) struct Row {
 /// What kept it from measuring.
 pub(crate) async fn run(cores: Cores, args: &RelayArgs) -> anyhow::Result<()> {
     let span = Duration::from_secs_f64(args.seconds);
+    let most = args.rooms.iter().max().copied().unwrap_or(0);
+    machine::allow_open_files(u64::from(args.idle + most * u32::from(MEMBERS)) + OTHER_FILES)?;
     let plan = |rooms| Plan { rooms, pace: args.pace, seed: args.common.seed, span };
     let mut rows = Vec::new();
     for transport in args.via.transports() {
         for quantum_ms in &args.quantum {
             for rooms in &args.rooms {
-                rows.push(row(cores, *transport, *quantum_ms, &plan(*rooms)).await?);
+                rows.push(row(cores, *transport, (*quantum_ms, 0), &plan(*rooms)).await?);
+                if args.idle > 0 {
+                    rows.push(row(cores, *transport, (*quantum_ms, args.idle), &plan(*rooms)).await?);
+                }
             }
         }
     }
     let mut notes = vec![cores.note()];
+    notes.extend(rows.windows(2).filter_map(|pair| beside_idle(&pair[0], &pair[1])));
     if args.peers {
         notes.extend(peers(cores, args, &plan, &mut rows).await?);
     }
@@ -53,10 +67,20 @@ pub(crate) async fn run(cores: Cores, args: &RelayArgs) -> anyhow::Result<()> {
     print("relay", args.common.json, &setting, &rows, &notes, &table(&rows))
 }
 
-async fn row(cores: Cores, transport: Transport, quantum_ms: u16, plan: &Plan) -> anyhow::Result<Row> {
-    tell(&format!("{transport}, quantum {quantum_ms} ms, {} rooms", plan.rooms));
-    let server = Server::start(cores, &Settings { flush_quantum_ms: quantum_ms, ..Settings::default() })?;
+async fn row(
+    cores: Cores,
+    transport: Transport,
+    (quantum_ms, idle): (u16, u32),
+    plan: &Plan,
+) -> anyhow::Result<Row> {
+    tell(&format!("{transport}, quantum {quantum_ms} ms, {} rooms, {idle} idle sessions", plan.rooms));
+    let sessions = usize::try_from(idle)? + usize::try_from(plan.rooms)? * usize::from(MEMBERS);
+    let connections_max = (idle > 0).then_some(sessions + OTHER_CONNECTIONS);
+    let settings = Settings { flush_quantum_ms: quantum_ms, connections_max, ..Settings::default() };
+    let server = Server::start(cores, &settings)?;
     let target = Target::server(&server, transport).await?;
+    let idle_ones = Crowd::new()?;
+    load::fill(&idle_ones, &target.way, target.manner, idle / u32::from(MEMBERS), MEMBERS).await?;
     let (measured, [before, after]) = load::measure(&target, plan, async || server.stats().await).await?;
     let waits = after.flush_waits.saturating_sub(before.flush_waits);
     let wait_us = after.flush_wait_us.saturating_sub(before.flush_wait_us);
@@ -67,10 +91,22 @@ async fn row(cores: Cores, transport: Transport, quantum_ms: u16, plan: &Plan) -
         transport: transport.as_str(),
         rooms: plan.rooms,
         flush_quantum_ms: Some(quantum_ms),
+        idle_sessions: idle,
         measured,
         flush_wait_us_mean: ratio(wait_us, waits),
         messages_per_packet: ratio(messages, packets),
     })
+}
+
+/// What idle sessions add to the server's time, if the second row is the first one with them.
+fn beside_idle(without: &Row, with: &Row) -> Option<String> {
+    let Row { transport, rooms, idle_sessions, .. } = with;
+    if without.idle_sessions > 0 || *idle_sessions == 0 {
+        return None;
+    }
+    let [alone, beside] = [without, with].map(|row| row.measured.usage.server_cpu_percent);
+    let times = beside / alone;
+    Some(format!("{transport}, {rooms} rooms: {times:.2} times the CPU beside {idle_sessions} idle sessions"))
 }
 
 /// Measures the peers that are built, and says how to build the others.
@@ -111,6 +147,7 @@ impl Row {
             transport,
             rooms,
             flush_quantum_ms: None,
+            idle_sessions: 0,
             measured,
             flush_wait_us_mean: None,
             messages_per_packet: None,
@@ -130,6 +167,7 @@ fn table(rows: &[Row]) -> Table {
             ("relay", |row| row.relay.to_owned()),
             ("transport", |row| row.transport.to_owned()),
             ("rooms", |row| row.rooms.to_string()),
+            ("idle", |row| row.idle_sessions.to_string()),
             ("quantum ms", |row| figure(row.flush_quantum_ms.map(f64::from), 0)),
             ("CPU µs/message", |row| figure(row.measured.server_cpu_us_per_delivered_message, 2)),
             ("server CPU %", |row| figure(row.measured.usage.server_cpu_percent, 1)),

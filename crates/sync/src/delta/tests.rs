@@ -1,6 +1,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "random numbers are cut to what is wanted")]
 
 use super::*;
+use crate::limits::ENTITIES_MAX;
 use crate::schema::{Component, Kind, LaneRole, Range, Schema};
 use parlor_impair::Rng;
 use parlor_proto::TickRate;

@@ -255,7 +255,8 @@ impl Encodings {
         }
         let Shared { form, common, own, .. } = &mut self.shared[index];
         let (form, own) = (*form, &mut own[at]);
-        let (all, from) = (common.plan.entries.len(), own.start(own.used).saturating_sub(common.plan.entries.len()));
+        let (all, from) =
+            (common.plan.entries.len(), own.start(own.used).saturating_sub(common.plan.entries.len()));
         own.next(world.columns.len());
         let Bodies { plan, bodies, used } = own;
         let body = &mut bodies[*used - 1];

@@ -45,8 +45,8 @@ pub(crate) fn run(args: &CubesArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for seed in [args.common.seed].iter().chain(&args.more_seeds) {
         tell(&format!("seed {seed}"));
-        let frames = scene::frames(*seed, args.frames)?
-            .with_context(|| how_to_build("the scene of the cubes", &["cubes-scene"]))?;
+        let frames =
+            scene::frames(*seed, args.frames)?.with_context(|| how_to_build("the scene of the cubes"))?;
         let reference = measure(
             &frames,
             |at| Ok(reference::encode(&frames[at - BASELINE_AGE], &frames[at])),

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &RanksArgs) -> anyhow::Result<()> {
     let (mut rows, mut notes) =
         (Vec::new(), vec!["times are p50 / p99 / longest; ids have 25 bytes".to_owned()]);
     if peer.is_none() {
-        notes.push(how_to_build("indexset", &["indexset-ranks"]));
+        notes.push(how_to_build("indexset"));
     }
     for entries in &args.entries {
         tell(&format!("ranks of {entries} entries"));

@@ -87,9 +87,7 @@ pub(crate) fn run(args: &ReplicateArgs) -> anyhow::Result<()> {
 /// What to do where a library is not built.
 fn how_to_build(library: Library) -> Option<String> {
     let binary = library.binary()?;
-    peers::built(&format!("target/release/{binary}"))
-        .is_none()
-        .then(|| peers::how_to_build(library.as_str(), &["replicon-walkers", "lightyear-walkers"]))
+    peers::built(&format!("target/release/{binary}")).is_none().then(|| peers::how_to_build(library.as_str()))
 }
 
 fn row(cores: Cores, library: Library, walk: &Walk, acknowledgements: &'static str) -> anyhow::Result<Row> {

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &RollbackArgs) -> anyhow::Result<()> {
     }
     let mut notes = vec![format!("processor time, in turns on core {}", cores.generator_core)];
     if peer.is_none() {
-        notes.push(how_to_build("ggrs", &["ggrs-rollback"]));
+        notes.push(how_to_build("ggrs"));
     }
     let setting = json!({
         "bytes_per_entity": scene::ENTITY_BYTES, "rollback_steps": DISTANCE,
