@@ -9,7 +9,7 @@ use crate::outbox::{LinkStats, Outbox, SendError, check_size};
 use crate::quic::congestion::bytes_per_second;
 use crate::quic::link::QuicSource;
 use crate::quic::session::Prefix;
-use crate::websocket::link::WebSocketSource;
+use crate::websocket::link::{WebSocketSink, WebSocketSource};
 use core::future::poll_fn;
 use core::net::SocketAddr;
 use core::task::{Context, Poll, Waker};
@@ -90,7 +90,7 @@ pub(crate) enum Wire {
         connection: quinn::Connection,
         prefix: Option<Prefix>,
     },
-    WebSocket,
+    WebSocket(WebSocketSink),
     Memory {
         peer: Arc<Outbox>,
     },
@@ -107,10 +107,11 @@ impl LinkSender {
             (Wire::Quic { connection, prefix }, Carrier::Datagram) => {
                 crate::quic::link::send_datagram(connection, prefix.as_ref(), &self.outbox, packet)?;
             }
-            (Wire::WebSocket | Wire::Memory { .. }, Carrier::Datagram) => {
+            (Wire::WebSocket(_) | Wire::Memory { .. }, Carrier::Datagram) => {
                 return Err(SendError::NoDatagrams(self.kind()));
             }
-            (Wire::WebSocket | Wire::Memory { .. }, Carrier::Isolated) => {
+            (Wire::WebSocket(sink), _) => sink.send(&self.outbox, packet.bytes)?,
+            (Wire::Memory { .. }, Carrier::Isolated) => {
                 self.outbox.push(Packet { carrier: Carrier::Stream, ..packet })?;
             }
             _ => self.outbox.push(packet)?,
@@ -147,7 +148,7 @@ impl LinkSender {
     pub async fn closed(&self) {
         match self.wire {
             Wire::Memory { .. } => self.outbox.ended().await,
-            Wire::Quic { .. } | Wire::WebSocket => self.outbox.finished().await,
+            Wire::Quic { .. } | Wire::WebSocket(_) => self.outbox.finished().await,
         }
     }
 
@@ -161,7 +162,7 @@ impl LinkSender {
         match self.wire {
             Wire::Quic { prefix: None, .. } => LinkKind::Quic,
             Wire::Quic { prefix: Some(_), .. } => LinkKind::WebTransport,
-            Wire::WebSocket => LinkKind::WebSocket,
+            Wire::WebSocket(_) => LinkKind::WebSocket,
             Wire::Memory { .. } => LinkKind::Memory,
         }
     }
@@ -170,7 +171,7 @@ impl LinkSender {
     pub fn remote(&self) -> SocketAddr {
         match &self.wire {
             Wire::Quic { connection, .. } => connection.remote_address(),
-            Wire::WebSocket | Wire::Memory { .. } => self.remote,
+            Wire::WebSocket(_) | Wire::Memory { .. } => self.remote,
         }
     }
 
@@ -178,7 +179,7 @@ impl LinkSender {
     pub fn rtt(&self) -> Option<Duration> {
         match &self.wire {
             Wire::Quic { connection, .. } => Some(connection.rtt()),
-            Wire::WebSocket | Wire::Memory { .. } => None,
+            Wire::WebSocket(_) | Wire::Memory { .. } => None,
         }
     }
 
@@ -188,7 +189,7 @@ impl LinkSender {
     pub fn bytes_per_second(&self) -> Option<u64> {
         match &self.wire {
             Wire::Quic { connection, .. } => bytes_per_second(&*connection.congestion_state()),
-            Wire::WebSocket => self.outbox.carries(),
+            Wire::WebSocket(_) => self.outbox.carries(),
             Wire::Memory { .. } => None,
         }
     }

@@ -103,6 +103,30 @@ struct State {
     end: Option<LinkClosed>,
     /// Nothing is in flight any more.
     finished: bool,
+    /// How far the writing task is, of a link whose senders may [write](Outbox::begin_write) themselves.
+    writing: Writing,
+}
+
+/// Who writes to the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writing {
+    /// The writing task.
+    Task,
+    /// Nobody, and all is written.
+    Idle,
+    /// A sender, at this moment.
+    Sender,
+    /// A sender has written, and the connection took only a part: the writing task goes on.
+    Unflushed,
+}
+
+/// What the writing task does next.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Writes this packet.
+    Packet(Bytes),
+    /// Writes what a sender began.
+    Flush,
 }
 
 #[derive(Debug)]
@@ -122,6 +146,7 @@ impl Outbox {
                 farewell: None,
                 end: None,
                 finished: false,
+                writing: Writing::Task,
             }),
             work: Notify::new(),
             room: Notify::new(),
@@ -173,6 +198,51 @@ impl Outbox {
             (state.end.is_some() || !state.queue(carrier).is_full()).then_some(())
         })
         .await;
+    }
+
+    /// Whether the caller may write a packet to the connection itself: the link is open, and nothing is queued or being
+    /// written. If so, [`end_write`](Self::end_write) must follow.
+    pub(crate) fn begin_write(&self) -> bool {
+        let mut state = self.lock();
+        let is_free = state.writing == Writing::Idle && state.end.is_none() && state.stream.packets.is_empty();
+        if is_free {
+            state.writing = Writing::Sender;
+        }
+        is_free
+    }
+
+    /// Ends a write; `is_flushed` says whether the connection took everything.
+    pub(crate) fn end_write(&self, is_flushed: bool) {
+        let mut state = self.lock();
+        state.writing = if is_flushed { Writing::Idle } else { Writing::Unflushed };
+        // Another thread may have queued a packet or closed the link meanwhile.
+        let has_work = !is_flushed || !state.stream.packets.is_empty() || state.end.is_some();
+        drop(state);
+        if has_work {
+            self.work.notify_waiters();
+        }
+    }
+
+    /// Waits for the next work of a writing task beside which senders may [write](Self::begin_write) themselves. `None`
+    /// once the link is closing or over and all is written.
+    pub(crate) async fn work(&self, carrier: Carrier) -> Option<Work> {
+        let next = self.until(&self.work, |state| {
+            if state.writing == Writing::Sender {
+                return None;
+            }
+            let work = match core::mem::replace(&mut state.writing, Writing::Task) {
+                Writing::Unflushed => Some(Work::Flush),
+                _ => state.queue(carrier).pop().map(Work::Packet),
+            };
+            if work.is_none() && state.end.is_none() {
+                state.writing = Writing::Idle;
+                return None;
+            }
+            Some(work)
+        });
+        let next = next.await;
+        self.room.notify_waiters();
+        next
     }
 
     /// Takes the next packet; `None` once the link is closing or over and the queue is empty.

@@ -1,15 +1,16 @@
 //! A WebSocket as a link. The receiving half reads the socket itself, so that TCP slows a peer whose packets
-//! are not taken. A task writes the queue and, at the end, the close frame.
+//! are not taken. A sender writes a packet itself while nothing else waits, so that no task wakes for it. Otherwise a
+//! task writes the queue. At the end it writes the close frame.
 
 use crate::closed::{CloseCode, LinkClosed, Violation, peer_reason};
 use crate::io::Io;
 use crate::link::{Link, Source, Wire};
-use crate::outbox::{Capacity, Farewell, Outbox};
+use crate::outbox::{Capacity, Farewell, Outbox, SendError, Work};
 use bytes::Bytes;
 use core::future::poll_fn;
 use core::net::SocketAddr;
 use core::pin::Pin;
-use core::task::{Context, Poll, ready};
+use core::task::{Context, Poll, Waker, ready};
 use futures_util::{Sink, StreamExt};
 use parlor_proto::stream_rate::StreamRate;
 use parlor_proto::{Carrier, Packet, limits};
@@ -56,8 +57,38 @@ pub(crate) fn establish(socket: WebSocketStream<BoxIo>, remote: SocketAddr) -> L
     let socket = Arc::new(Socket(Mutex::new(State { stream: socket, leaving: false })));
     let outbox = Arc::new(Outbox::new(CAPACITY));
     tokio::spawn(run(Arc::clone(&socket), Arc::clone(&outbox)));
+    let sink = WebSocketSink { socket: Arc::clone(&socket) };
     let source = WebSocketSource { socket, outbox: Arc::clone(&outbox) };
-    Link::new(Wire::WebSocket, remote, Source::WebSocket(source), outbox)
+    Link::new(Wire::WebSocket(sink), remote, Source::WebSocket(source), outbox)
+}
+
+/// Writes packets at once where that is possible.
+pub(crate) struct WebSocketSink {
+    socket: Arc<Socket>,
+}
+
+impl WebSocketSink {
+    /// Writes a packet to the socket, or queues it.
+    pub(crate) fn send(&self, outbox: &Outbox, bytes: Bytes) -> Result<(), SendError> {
+        if bytes.len() > FRAME_BYTES_MAX || !outbox.begin_write() {
+            return outbox.push(Packet { carrier: Carrier::Stream, bytes });
+        }
+        match self.socket.write_now(bytes) {
+            Ok(is_flushed) => outbox.end_write(is_flushed),
+            // As in the writing task: the receiving half may still read what the peer sent before.
+            Err(error) => {
+                outbox.lose(closed_by(error));
+                outbox.end_write(true);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl core::fmt::Debug for WebSocketSink {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("WebSocketSink").finish_non_exhaustive()
+    }
 }
 
 pub(crate) struct WebSocketSource {
@@ -112,8 +143,12 @@ async fn run(socket: Arc<Socket>, outbox: Arc<Outbox>) {
 async fn write_packets(socket: &Socket, outbox: &Outbox) -> Result<(), Error> {
     let (epoch, mut rate) = (tokio::time::Instant::now(), StreamRate::default());
     let now = || parlor_proto::time::Instant::ZERO + epoch.elapsed();
-    while let Some(packet) = outbox.pop(Carrier::Stream).await {
-        let (began, mut bytes, mut next) = (now(), 0, Some(packet));
+    while let Some(work) = outbox.work(Carrier::Stream).await {
+        let packet = match work {
+            Work::Packet(packet) => Some(packet),
+            Work::Flush => None,
+        };
+        let (began, mut bytes, mut next) = (now(), 0, packet);
         while let Some(packet) = next {
             bytes += packet.len();
             feed_packet(socket, packet).await?;
@@ -189,6 +224,20 @@ impl Socket {
         Pin::new(&mut self.lock().stream).start_send(message)
     }
 
+    /// Writes a packet of one frame, if nothing of another one is left. Returns whether the system took everything; the
+    /// rest is left to [`flush`](Self::flush).
+    fn write_now(&self, packet: Bytes) -> Result<bool, Error> {
+        let (mut state, mut cx) = (self.lock(), Context::from_waker(Waker::noop()));
+        let mut stream = Pin::new(&mut state.stream);
+        let frame = Frame::message(packet, OpCode::Data(Data::Binary), true);
+        // The library has room: all before was flushed.
+        stream.as_mut().start_send(Message::Frame(frame))?;
+        match stream.poll_flush(&mut cx) {
+            Poll::Ready(written) => written.map(|()| true),
+            Poll::Pending => Ok(false),
+        }
+    }
+
     async fn flush(&self) -> Result<(), Error> {
         poll_fn(|cx| Pin::new(&mut self.lock().stream).poll_flush(cx)).await
     }
@@ -229,5 +278,59 @@ fn closed_by(error: Error) -> LinkClosed {
         Error::Protocol(error) => LinkClosed::NotParlor(Violation::WebSocket(error.to_string())),
         Error::Utf8(error) => LinkClosed::NotParlor(Violation::WebSocket(error)),
         error => LinkClosed::TransportError(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::websocket::accept;
+    use core::net::Ipv4Addr;
+    use tokio::io::{AsyncReadExt, duplex};
+    use tokio::task::yield_now;
+
+    const REMOTE: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+
+    fn packet(bytes: &[u8]) -> Packet {
+        Packet { carrier: Carrier::Stream, bytes: Bytes::copy_from_slice(bytes) }
+    }
+
+    /// A link whose writing task waits for work, and the peer's end with room for so many bytes.
+    async fn link(room: usize) -> (Link, tokio::io::DuplexStream) {
+        let (ours, theirs) = duplex(room);
+        let link = accept(ours, REMOTE).await;
+        yield_now().await;
+        (link, theirs)
+    }
+
+    #[tokio::test]
+    async fn a_packet_is_written_by_its_sender_while_nothing_waits() {
+        let (link, mut theirs) = link(1_000).await;
+        for number in 0..3 {
+            link.send(packet(&[number; 5])).unwrap();
+            let mut read = [0; 100];
+            let mut read = ReadBuf::new(&mut read);
+            let polled = Pin::new(&mut theirs).poll_read(&mut Context::from_waker(Waker::noop()), &mut read);
+            assert!(matches!(polled, Poll::Ready(Ok(()))), "no task has run");
+            assert_eq!(read.filled(), [&[0x82, 5][..], &[number; 5]].concat());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_connection_does_not_take_at_once_follows_in_order() {
+        let (link, mut theirs) = link(64).await;
+        let numbers = 0..40_u8;
+        for number in numbers.clone() {
+            link.send(packet(&[number; 20])).unwrap();
+        }
+        // Packets of several frames go the same way.
+        link.send(packet(&[7; FRAME_BYTES_MAX + 1])).unwrap();
+        link.sender.close(CloseCode::DONE, "");
+        let mut all = Vec::new();
+        theirs.read_to_end(&mut all).await.unwrap();
+        let wanted: Vec<u8> = numbers.flat_map(|number| [&[0x82, 20][..], &[number; 20]].concat()).collect();
+        assert_eq!(all[..wanted.len()], wanted);
+        let long = u16::try_from(FRAME_BYTES_MAX).unwrap().to_be_bytes();
+        assert_eq!(all[wanted.len()..][..5], [0x02, 126, long[0], long[1], 7]);
     }
 }
