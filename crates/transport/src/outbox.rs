@@ -204,7 +204,8 @@ impl Outbox {
     /// written. If so, [`end_write`](Self::end_write) must follow.
     pub(crate) fn begin_write(&self) -> bool {
         let mut state = self.lock();
-        let is_free = state.writing == Writing::Idle && state.end.is_none() && state.stream.packets.is_empty();
+        let is_free =
+            state.writing == Writing::Idle && state.end.is_none() && state.stream.packets.is_empty();
         if is_free {
             state.writing = Writing::Sender;
         }

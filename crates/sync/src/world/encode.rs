@@ -178,7 +178,7 @@ impl Encodings {
         let body =
             place.filter(|place| place.state == state && place.index == index).map_or(0, |it| it.body + 1);
         *place = Some(Place { state, index, body });
-        let has_own = !own.entries.is_empty();
+        let (has_own, coded) = (!own.entries.is_empty(), self.coded);
         while body >= self.shared[index].common.used && !self.shared[index].common.is_complete() {
             self.code_common(world, index, has_own);
         }
@@ -186,7 +186,7 @@ impl Encodings {
         // Own entries follow in the last body of the common ones.
         let alone = if has_own && common.is_complete() { common.used.saturating_sub(1) } else { common.used };
         if body < alone {
-            self.reused += 1;
+            self.reused += u64::from(self.coded == coded);
             return &self.shared[index].common.bodies[body];
         }
         let at = self.shared[index].find_own(own);
