@@ -109,6 +109,9 @@ pub(crate) struct CapacityArgs {
     /// How long each row is measured
     #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = seconds)]
     pub seconds: f64,
+    /// How long a flush may wait for more messages, in ms
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=20))]
+    pub quantum: u16,
     /// Give the server all cores, the generator's among them, and a shard for each
     #[arg(long)]
     pub all_cores: bool,

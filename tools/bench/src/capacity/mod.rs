@@ -119,7 +119,7 @@ pub(crate) async fn run(cores: Cores, args: &CapacityArgs) -> anyhow::Result<()>
     notes.extend(rows.iter().filter_map(parts_of));
     let setting = json!({
         "cores": cores, "seconds": args.seconds, "members_per_room": MEMBERS, "rate_hz": RATE_HZ,
-        "entities_per_room": WALKERS, "state_age_ms_max": AGE_MS_MAX,
+        "entities_per_room": WALKERS, "flush_quantum_ms": args.quantum, "state_age_ms_max": AGE_MS_MAX,
         "delivered_percent_min": DELIVERED_PERCENT_MIN,
     });
     print("capacity", args.json, &setting, &rows, &notes, &table(&rows))
@@ -133,7 +133,8 @@ fn is_last(rows: &[Row]) -> bool {
 async fn seen(cores: Cores, transport: Transport, rooms: u32, args: &CapacityArgs) -> anyhow::Result<Seen> {
     let players = rooms * u32::from(MEMBERS);
     let connections_max = usize::try_from(players)? + 16;
-    let settings = Settings { connections_max: Some(connections_max), ..Settings::default() };
+    let connections_max = Some(connections_max);
+    let settings = Settings { connections_max, flush_quantum_ms: args.quantum, ..Settings::default() };
     let server = Server::start(cores, &settings)?;
     let target = Target::server(&server, transport).await?;
     let count = Rc::new(Count::new(Clock::start()));
