@@ -15,9 +15,12 @@ use bytes::Bytes;
 #[derive(Clone, Debug, Default)]
 pub struct Encodings {
     state: State,
+    /// The bodies of common entries, and those of the own entries that follow them.
     shared: Vec<Shared>,
-    /// How many of `shared` belong to this state; the others are spare buffers.
+    own: Vec<Own>,
+    /// How many of `shared` and of `own` belong to this state; the others are spare buffers.
     used: usize,
+    own_used: usize,
     writer: Writer,
     forks: Vec<Fork>,
     out: Vec<u8>,
@@ -57,13 +60,19 @@ struct Bodies {
     used: usize,
 }
 
-/// The bodies of equal common entries, and those of the own entries that follow them.
+/// The bodies of equal common entries.
 #[derive(Clone, Debug, Default)]
 struct Shared {
     form: BodyForm,
     common: Bodies,
-    own: Vec<Bodies>,
-    own_used: usize,
+}
+
+/// The bodies of own entries.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    /// The index of the common entries before them.
+    index: usize,
+    bodies: Bodies,
 }
 
 /// A body and its content.
@@ -117,15 +126,14 @@ impl Bodies {
     }
 
     /// Prepares the next body for this number of components.
-    fn next(&mut self, components: usize) -> &mut Body {
+    fn next(&mut self, components: usize) {
         if self.used == self.bodies.len() {
             self.bodies.push(Body::default());
         }
-        self.used += 1;
-        let body = &mut self.bodies[self.used - 1];
+        let body = &mut self.bodies[self.used];
         body.components.clear();
         body.components.resize(components, (0, 0));
-        body
+        self.used += 1;
     }
 
     fn memory_bytes(&self) -> usize {
@@ -162,7 +170,7 @@ impl Encodings {
     ) -> &Body {
         let state = State { lineage: world.lineage, changes: world.log.end(), tick: world.tick };
         if self.state != state {
-            (self.state, self.used) = (state, 0);
+            (self.state, self.used, self.own_used) = (state, 0, 0);
             self.forks.iter_mut().for_each(|fork| fork.index = None);
         }
         let index = match *place {
@@ -189,24 +197,23 @@ impl Encodings {
             self.reused += u64::from(self.coded == coded);
             return &self.shared[index].common.bodies[body];
         }
-        let at = self.shared[index].find_own(own);
-        if body - alone < self.shared[index].own[at].used {
+        let at = self.find_own(index, own);
+        if body - alone < self.own[at].bodies.used {
             self.reused += 1;
         } else {
-            self.code_own(world, (index, at));
+            self.code_own(world, at);
         }
-        &self.shared[index].own[at].bodies[body - alone]
+        &self.own[at].bodies.bodies[body - alone]
     }
 
     /// Bytes of memory, for a world with these tables.
     pub fn memory_bytes(&self, world: &World) -> usize {
-        let shared = |it: &Shared| {
-            let own = it.own.iter().map(Bodies::memory_bytes).sum::<usize>();
-            size_of::<Shared>() + it.common.memory_bytes() + it.own.capacity() * size_of::<Bodies>() + own
-        };
+        let shared = |it: &Shared| size_of::<Shared>() + it.common.memory_bytes();
+        let own = |it: &Own| size_of::<Own>() + it.bodies.memory_bytes();
+        let bodies = self.shared.iter().map(shared).chain(self.own.iter().map(own)).sum::<usize>();
         // A writer's state has the size of the initial tables.
         let writers = (2 + self.forks.len()) * world.tables_bytes();
-        self.shared.iter().map(shared).sum::<usize>() + self.out.capacity() + writers
+        bodies + self.out.capacity() + writers
     }
 
     fn find(&mut self, form: BodyForm, common: &Plan) -> usize {
@@ -218,87 +225,77 @@ impl Encodings {
             self.shared.push(Shared::default());
         }
         let shared = &mut self.shared[self.used];
-        (shared.form, shared.common.used, shared.own_used) = (form, 0, 0);
+        (shared.form, shared.common.used) = (form, 0);
         shared.common.plan.copy_from(common);
         self.used += 1;
         self.used - 1
     }
 
+    fn find_own(&mut self, index: usize, plan: &Plan) -> usize {
+        let is_equal = |own: &Own| own.index == index && own.bodies.plan.is_same(plan);
+        if let Some(found) = self.own[..self.own_used].iter().position(is_equal) {
+            return found;
+        }
+        if self.own_used == self.own.len() {
+            self.own.push(Own::default());
+        }
+        let own = &mut self.own[self.own_used];
+        (own.index, own.bodies.used) = (index, 0);
+        own.bodies.plan.copy_from(plan);
+        self.own_used += 1;
+        self.own_used - 1
+    }
+
     /// Encodes one more body of common entries. With the last one, if own entries will follow, it keeps a fork.
     fn code_common(&mut self, world: &World, index: usize, has_own: bool) {
-        let Shared { form, common, .. } = &mut self.shared[index];
-        let (form, from) = (*form, common.start(common.used));
+        let Shared { form, common } = &mut self.shared[index];
+        let coded = common.used;
+        let from = common.start(coded);
         common.next(world.columns.len());
-        let Bodies { plan, bodies, used } = common;
-        let body = &mut bodies[*used - 1];
-        begin(&mut self.writer, world, form);
+        let Bodies { plan, bodies, .. } = common;
+        let body = &mut bodies[coded];
+        begin(&mut self.writer, world, *form);
         let mut filled = Filled::default();
         let components = &mut body.components;
-        let mut coding = Coding::new(world, form, plan, (&mut self.writer, components, &mut self.before));
+        let mut coding = Coding::new(world, *form, plan, (&mut self.writer, components, &mut self.before));
         body.until = coding.body_from(from, &mut filled);
-        self.entries += (body.until - from) as u64;
         if has_own && body.until == plan.entries.len() {
             keep_fork(&mut self.forks, world, (index, &self.writer, &body.components, filled));
         }
-        self.finish(world, (index, None));
+        body.bytes = finish(&mut self.writer, world, &mut self.out);
+        (self.entries, self.coded) = (self.entries + (body.until - from) as u64, self.coded + 1);
     }
 
     /// Encodes one more body of own entries: the first one behind the last common entries.
-    fn code_own(&mut self, world: &World, (index, at): (usize, usize)) {
-        let is_first = self.shared[index].own[at].used == 0;
-        let has_common = self.shared[index].common.used > 0;
-        let mut filled = Filled::default();
-        if is_first && has_common && !self.forks.iter().any(|fork| fork.index == Some(index)) {
+    fn code_own(&mut self, world: &World, at: usize) {
+        let Own { index, bodies: Bodies { used: coded, .. } } = self.own[at];
+        let has_common = coded == 0 && self.shared[index].common.used > 0;
+        if has_common && !self.forks.iter().any(|fork| fork.index == Some(index)) {
             // The fork was given up for another one: the last common entries are encoded again.
             self.shared[index].common.used -= 1;
             self.code_common(world, index, true);
         }
-        let Shared { form, common, own, .. } = &mut self.shared[index];
-        let (form, own) = (*form, &mut own[at]);
-        let (all, from) =
-            (common.plan.entries.len(), own.start(own.used).saturating_sub(common.plan.entries.len()));
+        let Shared { form, common } = &self.shared[index];
+        let (all, own) = (common.plan.entries.len(), &mut self.own[at].bodies);
+        let from = own.start(coded).saturating_sub(all);
         own.next(world.columns.len());
-        let Bodies { plan, bodies, used } = own;
-        let body = &mut bodies[*used - 1];
-        match self.forks.iter().find(|fork| is_first && has_common && fork.index == Some(index)) {
+        let Bodies { plan, bodies, .. } = own;
+        let body = &mut bodies[coded];
+        let mut filled = Filled::default();
+        match self.forks.iter().find(|fork| has_common && fork.index == Some(index)) {
             Some(fork) => {
                 self.writer.resume(world.tables(), &fork.writer);
                 body.components.clone_from(&fork.components);
                 filled = fork.filled;
             }
-            None => begin(&mut self.writer, world, form),
+            None => begin(&mut self.writer, world, *form),
         }
         let components = &mut body.components;
-        let mut coding = Coding::new(world, form, plan, (&mut self.writer, components, &mut self.before));
+        let mut coding = Coding::new(world, *form, plan, (&mut self.writer, components, &mut self.before));
         let end = coding.body_from(from, &mut filled);
-        (body.until, self.entries) = (all + end, self.entries + (end - from) as u64);
-        self.finish(world, (index, Some(at)));
-    }
-
-    /// Finishes the newest body of common entries, or of own ones.
-    fn finish(&mut self, world: &World, (index, own): (usize, Option<usize>)) {
-        self.out.clear();
-        self.writer.finish(world.tables(), &mut self.out);
-        let shared = &mut self.shared[index];
-        let bodies = own.map_or(&mut shared.common, |at| &mut shared.own[at]);
-        bodies.bodies[bodies.used - 1].bytes = Bytes::copy_from_slice(&self.out);
-        self.coded += 1;
-    }
-}
-
-impl Shared {
-    fn find_own(&mut self, plan: &Plan) -> usize {
-        if let Some(found) = self.own[..self.own_used].iter().position(|own| own.plan.is_same(plan)) {
-            return found;
-        }
-        if self.own_used == self.own.len() {
-            self.own.push(Bodies::default());
-        }
-        let own = &mut self.own[self.own_used];
-        own.used = 0;
-        own.plan.copy_from(plan);
-        self.own_used += 1;
-        self.own_used - 1
+        body.until = all + end;
+        body.bytes = finish(&mut self.writer, world, &mut self.out);
+        (self.entries, self.coded) = (self.entries + (end - from) as u64, self.coded + 1);
     }
 }
 
@@ -308,6 +305,13 @@ fn begin(writer: &mut Writer, world: &World, form: BodyForm) {
     } else {
         writer.begin(world.tables(), form.everything);
     }
+}
+
+/// Finishes the body of a writer.
+fn finish(writer: &mut Writer, world: &World, out: &mut Vec<u8>) -> Bytes {
+    out.clear();
+    writer.finish(world.tables(), out);
+    Bytes::copy_from_slice(out)
 }
 
 /// Keeps the state of a writer in place of the oldest fork.

@@ -119,10 +119,9 @@ fn who_misses_a_packet_builds_on_what_came_after_it() {
 }
 
 /// Each member has an entity that only it sees, as its input acknowledgement is. Half of them have lower slots than the
-/// common ones.
-#[test]
-fn what_all_see_is_coded_once_and_what_one_member_sees_follows_it() {
-    const MEMBERS: u32 = 8;
+/// common ones. Acknowledgements take 1 to `ages` ticks, by turns. If `views` is not 0, one of so many entities is hidden
+/// from each member, by turns. Returns the entries that each tick encoded at the end.
+fn with_own_entities(members: u32, ages: u32, views: u32) -> u64 {
     let place = Component::builder("place").field("at", Kind::vector3(0.0, 1_000.0, 1.0 / 64.0)).build();
     let schema = Arc::new(Schema::builder().component(place).build().unwrap());
     let mut world = World::new(Arc::clone(&schema), TickRate::DEFAULT);
@@ -134,13 +133,15 @@ fn what_all_see_is_coded_once_and_what_one_member_sees_follows_it() {
             own.push((member, entity));
         }
     };
-    spawn_own(&mut world, 0..MEMBERS / 2);
+    spawn_own(&mut world, 0..members / 2);
     let common: Vec<EntityId> = (0..ENTITIES).map(|_| world.spawn(None).unwrap()).collect();
-    spawn_own(&mut world, MEMBERS / 2..MEMBERS);
+    spawn_own(&mut world, members / 2..members);
+    let hidden = |member: MemberId| (views > 0).then(|| common[(member.0 % views) as usize]);
     let mut views = Views::new(&schema);
-    (0..MEMBERS).for_each(|member| views.add(MemberId(member), PublisherConfig::new(10_000_000)));
+    (0..members).for_each(|member| views.add(MemberId(member), PublisherConfig::new(10_000_000)));
     let mut replicas: Vec<Replica> =
-        (0..MEMBERS).map(|_| Replica::new(Arc::clone(&schema), TickRate::DEFAULT)).collect();
+        (0..members).map(|_| Replica::new(Arc::clone(&schema), TickRate::DEFAULT)).collect();
+    let (mut acks, mut encoded): (Vec<(u32, MemberId, Sent)>, _) = (Vec::new(), 0);
     for tick in 1..=TICKS {
         let all = common.iter().chain(own.iter().map(|(_, entity)| entity));
         for (entity, x) in all.zip(0i32..) {
@@ -148,17 +149,28 @@ fn what_all_see_is_coded_once_and_what_one_member_sees_follows_it() {
             world.write_row(*entity, PLACE, &[moved, 5, 6], &[]).unwrap();
         }
         world.commit(Tick(tick)).unwrap();
-        let (before, mut sent_now) = (views.entries_encoded(), Vec::new());
-        views.flush(&world, Instant::from_millis(u64::from(tick) * 33), |member, bytes, sent| {
-            replicas[usize::try_from(member.0).unwrap()].apply(bytes).unwrap();
-            sent_now.push((member, sent));
+        acks.retain(|(due, member, sent)| {
+            if *due <= tick {
+                views.fate(*member, *sent, true);
+            }
+            *due > tick
         });
-        assert_eq!(sent_now.len(), MEMBERS as usize, "a packet for each");
-        if tick > 1 {
-            assert_eq!(views.entries_encoded() - before, u64::from(u32::from(ENTITIES) + MEMBERS));
-        }
+        let (before, mut packets) = (views.entries_encoded(), 0);
+        let sees = |member: MemberId, entity: EntityId| hidden(member) != Some(entity);
+        views.flush_filtered(
+            &world,
+            Instant::from_millis(u64::from(tick) * 33),
+            sees,
+            |member, bytes, sent| {
+                replicas[usize::try_from(member.0).unwrap()].apply(bytes).unwrap();
+                acks.push((tick + 1 + member.0 % ages, member, sent));
+                packets += 1;
+            },
+        );
+        assert_eq!(packets, members, "one for each");
+        encoded = views.entries_encoded() - before;
         for (member, replica) in (0..).map(MemberId).zip(&replicas) {
-            for entity in &common {
+            for entity in common.iter().filter(|entity| hidden(member) != Some(**entity)) {
                 let held = replica.world().read_row(*entity, PLACE).unwrap();
                 assert_eq!(held, world.read_row(*entity, PLACE).unwrap(), "of {member:?} at {tick}");
             }
@@ -168,6 +180,16 @@ fn what_all_see_is_coded_once_and_what_one_member_sees_follows_it() {
                 assert_eq!(held, wanted, "of {member:?} at {tick}");
             }
         }
-        sent_now.into_iter().for_each(|(member, sent)| views.fate(member, sent, true));
     }
+    encoded
+}
+
+#[test]
+fn what_all_see_is_coded_once_and_what_one_member_sees_follows_it() {
+    let common = u64::from(ENTITIES);
+    assert_eq!(with_own_entities(8, 1, 0), common + 8);
+    assert_eq!(with_own_entities(8, 2, 0), 2 * common + 8, "two ages of baselines");
+    assert_eq!(with_own_entities(12, 1, 4), 4 * (common - 1) + 12, "four views");
+    // Of more views than states of the coder are kept, the common entities are encoded again.
+    assert_eq!(with_own_entities(12, 1, 6), 12 * (common - 1) + 12);
 }
