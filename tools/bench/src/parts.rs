@@ -96,7 +96,7 @@ fn parts(report: &str) -> anyhow::Result<Vec<Part>> {
     if found.is_empty() {
         bail!("perf took no samples: may this user sample others (/proc/sys/kernel/perf_event_paranoid)?");
     }
-    if found.get("state engine").is_none() {
+    if !found.contains_key("state engine") {
         bail!(
             "the server has no symbols: build with `--profile profiling`, and run target/profiling/parlor-bench"
         );

@@ -25,13 +25,16 @@ pub struct Encodings {
     forks: Vec<Fork>,
     out: Vec<u8>,
     /// The component counters of a body before its last entry.
-    before: Vec<(u32, u32)>,
+    before: Costs,
     /// The number of bodies encoded, and of reuses for another receiver.
     coded: u64,
     reused: u64,
     /// The number of entries encoded.
     entries: u64,
 }
+
+/// Bytes of each component, and how often it was coded.
+type Costs = Vec<(u32, u32)>;
 
 /// The state of a world that bodies are encoded from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,8 +84,7 @@ pub(super) struct Body {
     pub(super) bytes: Bytes,
     /// The index in the plans after its last entry.
     pub(super) until: usize,
-    /// Bytes of each component, and how often it was coded.
-    pub(super) components: Vec<(u32, u32)>,
+    pub(super) components: Costs,
 }
 
 /// The cache position of a receiver's plans.
@@ -99,7 +101,7 @@ struct Fork {
     /// The index of its common entries; none after the state has changed.
     index: Option<usize>,
     writer: Writer,
-    components: Vec<(u32, u32)>,
+    components: Costs,
     filled: Filled,
 }
 
@@ -344,8 +346,8 @@ struct Coding<'a> {
     form: BodyForm,
     plan: &'a Plan,
     writer: &'a mut Writer,
-    components: &'a mut Vec<(u32, u32)>,
-    before: &'a mut Vec<(u32, u32)>,
+    components: &'a mut Costs,
+    before: &'a mut Costs,
     /// The last shape without blobs whose size was computed, and its size.
     sized: Option<(u16, Size)>,
     /// The head of the last entry, and its shape if all entries of that shape differ only in slot and
@@ -368,7 +370,7 @@ impl<'a> Coding<'a> {
         world: &'a World,
         form: BodyForm,
         plan: &'a Plan,
-        (writer, components, before): (&'a mut Writer, &'a mut Vec<(u32, u32)>, &'a mut Vec<(u32, u32)>),
+        (writer, components, before): (&'a mut Writer, &'a mut Costs, &'a mut Costs),
     ) -> Self {
         let head = EntryHead::update(0);
         Coding { world, form, plan, writer, components, before, sized: None, head, head_of: None }
