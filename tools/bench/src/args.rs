@@ -112,7 +112,7 @@ pub(crate) struct CapacityArgs {
     /// How long a flush may wait for more messages, in ms
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=20))]
     pub quantum: u16,
-    /// Give the server all cores, the generator's among them, and a shard for each
+    /// Give the server all cores, the generator's among them; it still has one shard
     #[arg(long)]
     pub all_cores: bool,
     /// Say where the server's time goes, by perf: needs a build with `--profile profiling`
