@@ -88,9 +88,15 @@ pub(crate) struct RelayArgs {
     /// How long each row is measured
     #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = seconds)]
     pub seconds: f64,
-    /// Sessions that are connected meanwhile and send nothing; each row is measured with them and without
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=20_000))]
+    /// Measure each row also beside so many sessions that are connected and send nothing [5000 if no number follows]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_value_t = 0, default_missing_value = "5000", value_parser = clap::value_parser!(u32).range(..=20_000))]
     pub idle: u32,
+    /// How often each row is measured alone and beside idle sessions, in turns
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "idle", value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub turns: u16,
+    /// How long idle sessions settle before anything counts
+    #[arg(long, value_name = "N", default_value_t = 10.0, requires = "idle", value_parser = seconds)]
+    pub settle: f64,
     /// Measure other relays beside: see bench/peers/README.md
     #[arg(long)]
     pub peers: bool,
