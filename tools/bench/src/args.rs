@@ -118,9 +118,9 @@ pub(crate) struct CapacityArgs {
     /// How long a flush may wait for more messages, in ms
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=20))]
     pub quantum: u16,
-    /// Give the server all cores, the generator's among them, and a shard for each
-    #[arg(long)]
-    pub all_cores: bool,
+    /// Cores of the server, with a shard on each; on a machine with no more, the generator shares the last
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub cores: u16,
     /// Say where the server's time goes, by perf: needs a build with `--profile profiling`
     #[arg(long)]
     pub parts: bool,
