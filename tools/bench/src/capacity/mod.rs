@@ -257,7 +257,7 @@ fn conclusion(rows: &[Row]) -> String {
     )
 }
 
-/// Our players a core to the peer's, over each transport: where both held the most rooms that both did.
+/// Our players a core to the peer's, over each transport, for each number of rooms that both hold.
 fn ratios(rows: &[Row]) -> Vec<String> {
     let is_held = |row: &&Row| row.fails.is_none() && row.void.is_none();
     let held: Vec<&Row> = rows.iter().filter(is_held).collect();
