@@ -6,8 +6,10 @@ use crate::process::{Failure, spawn};
 use crate::steps::{Level, Missing, Work, need};
 use std::path::Path;
 
-/// The Node that Colyseus installs.
+/// The folder of Colyseus, the Node that it installs, and what drives it.
+const COLYSEUS: &str = "bench/peers/colyseus";
 const NODE: &str = "bench/peers/colyseus/node_modules/.bin/node";
+const LOADS: [&str; 3] = ["measure.mjs", "load.mjs", "capacity.mjs"];
 /// Packages that are built together. Built all at once, each would get features of its dependencies that others ask for.
 const PACKAGES: [&str; 5] = [
     "-p quinn-relay",
@@ -24,19 +26,16 @@ fn cargo(what: &str) -> Invocation {
 
 fn install_colyseus() -> Result<Invocation, Missing> {
     need("npm --version", "npm is not installed", "apt-get install npm")?;
-    Ok(Invocation::new("npm").args("ci --no-fund --no-audit --prefix bench/peers/colyseus"))
+    Ok(Invocation::new("npm").args("ci --no-fund --no-audit --prefix").args(COLYSEUS))
 }
 
 /// The step: checks each of `bench/peers`, and starts and stops Colyseus.
 pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
     let node = |args: &str| Invocation::new(NODE).args(args);
-    Ok(Work::Run(vec![
-        cargo("check --workspace"),
-        install_colyseus()?,
-        node("--check bench/peers/colyseus/load.mjs"),
-        node("--check bench/peers/colyseus/capacity.mjs"),
-        node("bench/peers/colyseus/server.mjs --once"),
-    ]))
+    let mut work = vec![cargo("check --workspace"), install_colyseus()?];
+    work.extend(LOADS.map(|file| node("--check").args(&format!("{COLYSEUS}/{file}"))));
+    work.push(node(&format!("{COLYSEUS}/server.mjs --once")));
+    Ok(Work::Run(work))
 }
 
 /// The command: builds all of them for `parlor-bench`.
@@ -52,6 +51,18 @@ pub(crate) fn build(root: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_script_of_colyseus_is_checked() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(COLYSEUS);
+        let entries = std::fs::read_dir(&root).expect("Colyseus has a folder").flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut scripts: Vec<String> = names.filter(|name| name.ends_with(".mjs")).collect();
+        scripts.sort();
+        let mut wanted = [&LOADS[..], &["server.mjs"]].concat();
+        wanted.sort_unstable();
+        assert_eq!(scripts, wanted);
+    }
 
     #[test]
     fn every_package_of_the_peers_is_built() {

@@ -88,9 +88,15 @@ pub(crate) struct RelayArgs {
     /// How long each row is measured
     #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = seconds)]
     pub seconds: f64,
-    /// Sessions that are connected meanwhile and send nothing; each row is measured with them and without
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=20_000))]
+    /// Measure each row also beside so many sessions that are connected and send nothing [5000 if no number follows]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_value_t = 0, default_missing_value = "5000", value_parser = clap::value_parser!(u32).range(..=20_000))]
     pub idle: u32,
+    /// How often each row is measured alone and beside idle sessions, in turns
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "idle", value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub turns: u16,
+    /// How long idle sessions settle before anything counts
+    #[arg(long, value_name = "N", default_value_t = 10.0, requires = "idle", value_parser = seconds)]
+    pub settle: f64,
     /// Measure other relays beside: see bench/peers/README.md
     #[arg(long)]
     pub peers: bool,
@@ -112,9 +118,9 @@ pub(crate) struct CapacityArgs {
     /// How long a flush may wait for more messages, in ms
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=20))]
     pub quantum: u16,
-    /// Give the server all cores, the generator's among them; it still has one shard
-    #[arg(long)]
-    pub all_cores: bool,
+    /// Cores of the server, with a shard on each; on a machine with no more, the generator shares the last
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub cores: u16,
     /// Say where the server's time goes, by perf: needs a build with `--profile profiling`
     #[arg(long)]
     pub parts: bool,

@@ -57,6 +57,17 @@ impl Way {
         Way { dialer, transport, source: Some(source), ..self.clone() }
     }
 
+    /// The same, to the port of the server that a redirect names.
+    ///
+    /// # Errors
+    /// It names another host.
+    pub(crate) fn redirected(&self, to: &str) -> anyhow::Result<Self> {
+        let port = to.strip_prefix(':').and_then(|port| port.parse().ok());
+        let port =
+            port.with_context(|| format!("the server redirects to {to:?}, not to a port of its own"))?;
+        Ok(Way { addr: SocketAddr::new(self.addr.ip(), port), ..self.clone() })
+    }
+
     /// Into a server of this process, without a socket.
     pub(crate) fn inside(inside: &Inside, addr: SocketAddr, fingerprint: Fingerprint) -> Self {
         Way { inside: Some(inside.clone()), ..Way::new(Transport::Memory, addr, fingerprint) }
@@ -355,6 +366,17 @@ pub(crate) fn evaluate(delivery: Delivery, lost: &[String], spent: Spent) -> Mea
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_redirect_leads_to_another_port_of_the_same_server() {
+        let way = Way::new(Transport::Wss, ([127, 0, 0, 1], 70).into(), Fingerprint([7; 32]));
+        let to = way.redirected(":71").expect("it is a port");
+        assert_eq!((to.addr, to.transport), (([127, 0, 0, 1], 71).into(), Transport::Wss));
+        for wrong in ["127.0.0.1:71", ":host", "71"] {
+            let error = way.redirected(wrong).expect_err("it is no port").to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+    }
 
     #[test]
     fn cost_and_load_follow_from_the_time_spent() {

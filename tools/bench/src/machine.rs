@@ -1,6 +1,6 @@
 //! Queries of the operating system: cores, open files, memory. Linux only.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -42,6 +42,18 @@ impl Cores {
         Cores { server_cores: self.allowed, ..self }
     }
 
+    /// The same, with a server that has so many cores: the first ones. If it has all, the generator's is among them.
+    ///
+    /// # Errors
+    /// This process may not use so many.
+    pub(crate) fn with_server_cores(self, count: u16) -> anyhow::Result<Self> {
+        let allowed = numbers(&self.allowed).count();
+        ensure!(usize::from(count) <= allowed, "--cores {count}: this process may use {allowed}");
+        let mut server_cores = CpuSet::new();
+        numbers(&self.allowed).take(count.into()).for_each(|core| server_cores.set(core));
+        Ok(Cores { server_cores, ..self })
+    }
+
     /// Runs `start` on the server's cores. A process that it starts stays there, because affinity is inherited.
     ///
     /// # Errors
@@ -60,7 +72,9 @@ impl Cores {
         }
         let server: Vec<String> = numbers(&self.server_cores).map(|core| core.to_string()).collect();
         let cores = if server.len() == 1 { "core" } else { "cores" };
-        format!("server on {cores} {}, generator on core {}", server.join(", "), self.generator_core)
+        let is_shared = self.server_cores.is_set(self.generator_core);
+        let shared = if is_shared { ", which they share: the server has less than its cores" } else { "" };
+        format!("server on {cores} {}, generator on core {}{shared}", server.join(", "), self.generator_core)
     }
 }
 
@@ -169,6 +183,22 @@ mod tests {
         }
         assert_eq!(cores.whole_for_server().server_cores, before);
         assert_eq!(numbers(&cores.server_cores).count(), 1);
+    }
+
+    #[test]
+    fn a_server_has_as_many_cores_as_are_asked_for() {
+        let set = |cores: &[usize]| {
+            let mut set = CpuSet::new();
+            cores.iter().for_each(|core| set.set(*core));
+            set
+        };
+        let cores = Cores { server_cores: set(&[1]), generator_core: 5, allowed: set(&[1, 3, 5]) };
+        let [two, three] = [2, 3].map(|count| cores.with_server_cores(count).expect("there are so many"));
+        assert_eq!(two.server_cores, set(&[1, 3]));
+        assert_eq!(two.note(), "server on cores 1, 3, generator on core 5");
+        assert!(three.note().starts_with("server on cores 1, 3, 5, generator on core 5, which they share"));
+        let error = cores.with_server_cores(4).expect_err("there are three").to_string();
+        assert!(error.contains("--cores 4") && error.contains("may use 3"), "{error}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Samples a second: a prime, so that no timer of the server keeps step with it.
 const SAMPLES_HZ: &str = "1997";
@@ -18,7 +19,10 @@ pub(crate) struct Part {
 
 /// What a symbol must contain to be of a part. The first that fits counts.
 const PARTS: [(&str, &[&str]); 10] = [
-    ("allocator", &["malloc", "cfree", "_int_free", "realloc", "calloc", "unlink_chunk"]),
+    (
+        "allocator",
+        &["malloc", "cfree", "_int_free", "realloc", "calloc", "unlink_chunk", "__rust_", "__rdl_", "RawVec"],
+    ),
     ("state engine", &["parlor_sync"]),
     ("session and wire", &["parlor_proto"]),
     ("hub", &["parlor_hub"]),
@@ -26,7 +30,7 @@ const PARTS: [(&str, &[&str]); 10] = [
     ("QUIC", &["quinn"]),
     ("cryptography", &["ring_core", "ring::", "rustls", "aes_", "gcm_"]),
     ("WebSocket", &["tungstenite"]),
-    ("runtime", &["tokio", "mio::", "futures"]),
+    ("runtime", &["tokio", "mio::", "futures", "hyper", "epoll_wait"]),
     ("copies", &["memmove", "memcpy", "memset", "memcmp"]),
 ];
 /// Samples in the kernel, and those whose symbol is of no part, such as the standard library's.
@@ -41,15 +45,17 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    /// Begins to sample a process.
+    /// Samples a process from `delay` on. `perf` takes a while to start, on the generator's core: that time belongs
+    /// before anything counts, because a generator that stands still writes two states at once.
     ///
     /// # Errors
     /// `perf` is not installed.
-    pub(crate) fn start(pid: u32) -> anyhow::Result<Self> {
+    pub(crate) fn start(pid: u32, delay: Duration) -> anyhow::Result<Self> {
         let file = std::env::temp_dir().join(format!("parlor-bench-{}.perf", std::process::id()));
         let mut command = Command::new("perf");
         command
-            .args(["record", "-q", "-e", "cpu-clock", "-F", SAMPLES_HZ, "-p", &pid.to_string(), "-o"])
+            .args(["record", "-q", "-e", "cpu-clock", "-F", SAMPLES_HZ, "-p", &pid.to_string()])
+            .args(["-D", &delay.as_millis().to_string(), "-o"])
             .arg(&file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let perf =
@@ -65,9 +71,16 @@ impl Sampling {
         let interrupted = Command::new("kill").args(["-INT", &self.perf.id().to_string()]).status();
         ensure!(interrupted.is_ok_and(|status| status.success()), "perf cannot be ended");
         self.perf.wait().context("perf does not end")?;
-        let report = report(&self.file)?;
+        parts(&report(&self.file)?)
+    }
+}
+
+impl Drop for Sampling {
+    fn drop(&mut self) {
+        // It has ended already, unless the measurement failed.
+        let _ = self.perf.kill();
+        let _ = self.perf.wait();
         let _ = std::fs::remove_file(&self.file);
-        parts(&report)
     }
 }
 
@@ -144,6 +157,32 @@ mod tests {
             ("rest", 0.25),
         ];
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn symbols_of_a_server_are_of_their_parts() {
+        let symbols = [
+            ("[k] do_epoll_wait", "kernel"),
+            ("[.] epoll_wait", "runtime"),
+            ("[.] mio::poll::Poll::poll", "runtime"),
+            ("[.] <hyper::common::io::rewind::Rewind<T> as hyper::rt::io::Read>::poll_read", "runtime"),
+            ("[.] futures_core::task::__internal::atomic_waker::AtomicWaker::wake", "runtime"),
+            ("[.] tungstenite::protocol::WebSocketContext::buffer_frame", "WebSocket"),
+            ("[.] ring::aead::aes_gcm::seal", "cryptography"),
+            ("[.] ring_core_0_17_14__gcm_ghash_vpclmulqdq_avx2_1", "cryptography"),
+            ("[.] quinn_proto::connection::Connection::poll_transmit", "QUIC"),
+            ("[.] parlor_server::shard::Driver::take", "driver"),
+            ("[.] parlor_hub::hub::cycle::<impl parlor_hub::hub::Hub>::handle_timeout", "hub"),
+            ("[.] parlor_proto::session::acks::InFlight::acked", "session and wire"),
+            ("[.] cfree@GLIBC_2.2.5", "allocator"),
+            ("[.] alloc::raw_vec::RawVecInner<A>::finish_grow", "allocator"),
+            ("[.] __rustc::__rdl_dealloc", "allocator"),
+            ("[.] __memmove_avx512_unaligned_erms", "copies"),
+            ("[.] alloc::collections::vec_deque::VecDeque<T,A>::binary_search_by", "rest"),
+        ];
+        for (symbol, part) in symbols {
+            assert_eq!(part_of(symbol), part, "{symbol}");
+        }
     }
 
     #[test]

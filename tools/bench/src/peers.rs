@@ -279,6 +279,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_the_loads_on_colyseus_print_is_understood() {
+        let account = r#""server_cpu_us":500,"server_waited_us":1,"generator_cpu_us":250,"generator_waited_us":2,"took_us":1000"#;
+        let said = format!(
+            r#"{{"states":{{"got":7,"of":8}},"chat":{{"got":0,"of":0}},"state_age_us_p50":1500,
+            "state_age_us_p99":null,"members_lost":1,{account}}}"#
+        );
+        let played: Played = serde_json::from_str(&said).expect("capacity.mjs prints it");
+        let (usage, Counted { got, of }) = (played.spent().usage(), played.states);
+        assert_eq!((got, of, played.state_age_us_p50, played.state_age_us_p99), (7, 8, Some(1_500), None));
+        assert_eq!((usage.server_cpu_percent, usage.generator_cpu_percent), (50.0, 25.0));
+        assert!(serde_json::from_str::<Played>(&said.replace("took_us", "took")).is_err());
+        let said = format!(
+            r#"{{"sent":1,"expected":7,"delivered":7,"latency_us_p50":90,"latency_us_p99":90,{account}}}"#
+        );
+        let loaded: Loaded = serde_json::from_str(&said).expect("load.mjs prints it");
+        assert_eq!(loaded.measured().delivery.delivered_percent, Some(100.0));
+    }
+
+    #[test]
     fn a_node_that_is_too_old_is_told_in_a_sentence() {
         assert!(is_new_enough("v22.0.1").is_ok() && is_new_enough("v24.1.0").is_ok());
         for old in ["v20.20.2", "v8.0.0", ""] {

@@ -14,6 +14,7 @@ use crate::output::{print, tell};
 use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
+use tokio::time::sleep;
 
 /// Connections beside those of the members and idle sessions: those that ask for the counters.
 const OTHER_CONNECTIONS: usize = 16;
@@ -45,18 +46,18 @@ pub(crate) async fn run(cores: Cores, args: &RelayArgs) -> anyhow::Result<()> {
     machine::allow_open_files(u64::from(args.idle + most * u32::from(MEMBERS)) + OTHER_FILES)?;
     let plan = |rooms| Plan { rooms, pace: args.pace, seed: args.common.seed, span };
     let mut rows = Vec::new();
+    let mut notes = vec![cores.note()];
     for transport in args.via.transports() {
         for quantum_ms in &args.quantum {
             for rooms in &args.rooms {
-                rows.push(row(cores, *transport, (*quantum_ms, 0), &plan(*rooms)).await?);
-                if args.idle > 0 {
-                    rows.push(row(cores, *transport, (*quantum_ms, args.idle), &plan(*rooms)).await?);
+                let first = rows.len();
+                for idle in turns(args) {
+                    rows.push(row(cores, *transport, (*quantum_ms, idle), &plan(*rooms), args).await?);
                 }
+                notes.extend(beside_idle(&rows[first..]));
             }
         }
     }
-    let mut notes = vec![cores.note()];
-    notes.extend(rows.windows(2).filter_map(|pair| beside_idle(&pair[0], &pair[1])));
     if args.peers {
         notes.extend(peers(cores, args, &plan, &mut rows).await?);
     }
@@ -67,11 +68,17 @@ pub(crate) async fn run(cores: Cores, args: &RelayArgs) -> anyhow::Result<()> {
     print("relay", args.common.json, &setting, &rows, &notes, &table(&rows))
 }
 
+/// The idle sessions of the rows that are otherwise the same.
+fn turns(args: &RelayArgs) -> Vec<u32> {
+    if args.idle == 0 { vec![0] } else { [0, args.idle].repeat(args.turns.into()) }
+}
+
 async fn row(
     cores: Cores,
     transport: Transport,
     (quantum_ms, idle): (u16, u32),
     plan: &Plan,
+    args: &RelayArgs,
 ) -> anyhow::Result<Row> {
     tell(&format!("{transport}, quantum {quantum_ms} ms, {} rooms, {idle} idle sessions", plan.rooms));
     let sessions = usize::try_from(idle)? + usize::try_from(plan.rooms)? * usize::from(MEMBERS);
@@ -81,7 +88,15 @@ async fn row(
     let target = Target::server(&server, transport).await?;
     let idle_ones = Crowd::new()?;
     load::fill(&idle_ones, &target.way, target.manner, idle / u32::from(MEMBERS), MEMBERS).await?;
-    let (measured, [before, after]) = load::measure(&target, plan, async || server.stats().await).await?;
+    if idle > 0 {
+        sleep(Duration::from_secs_f64(args.settle)).await;
+    }
+    let (mut measured, [before, after]) = load::measure(&target, plan, async || server.stats().await).await?;
+    let (_, lost) = idle_ones.take_tally();
+    if let Some(why) = lost.first() {
+        let lost = lost.len();
+        measured.void.get_or_insert(format!("{lost} idle sessions were lost, the first because {why}"));
+    }
     let waits = after.flush_waits.saturating_sub(before.flush_waits);
     let wait_us = after.flush_wait_us.saturating_sub(before.flush_wait_us);
     let messages = after.messages_relayed.saturating_sub(before.messages_relayed);
@@ -98,15 +113,33 @@ async fn row(
     })
 }
 
-/// What idle sessions add to the server's time, if the second row is the first one with them.
-fn beside_idle(without: &Row, with: &Row) -> Option<String> {
-    let Row { transport, rooms, idle_sessions, .. } = with;
-    if without.idle_sessions > 0 || *idle_sessions == 0 {
-        return None;
-    }
-    let [alone, beside] = [without, with].map(|row| row.measured.usage.server_cpu_percent);
-    let times = beside / alone;
-    Some(format!("{transport}, {rooms} rooms: {times:.2} times the CPU beside {idle_sessions} idle sessions"))
+/// What idle sessions add to the server's time: the medians of rows that are the same but for them.
+fn beside_idle(rows: &[Row]) -> Option<String> {
+    let idle = rows.iter().map(|row| row.idle_sessions).find(|idle| *idle > 0)?;
+    let Row { transport, rooms: count, .. } = rows.first()?;
+    let percents = |idle: u32| -> Vec<f64> {
+        let counts = |row: &&Row| row.idle_sessions == idle && row.measured.void.is_none();
+        rows.iter().filter(counts).map(|row| row.measured.usage.server_cpu_percent).collect()
+    };
+    let (alone, beside) = (percents(0), percents(idle));
+    let name = format!("{transport}, {count} rooms beside {idle} idle sessions");
+    let turns = alone.len().min(beside.len());
+    let (Some(alone_percent), Some(beside_percent)) = (median(alone), median(beside)) else {
+        return Some(format!("{name}: no rows to compare, the others are void"));
+    };
+    let times = beside_percent / alone_percent;
+    let each_us = (beside_percent - alone_percent) * 1e4 / f64::from(idle);
+    Some(format!(
+        "{name}: {times:.2} times the CPU, {beside_percent:.1}% to {alone_percent:.1}% (medians of {turns} turns), \
+         {each_us:.0} µs for each idle session and second"
+    ))
+}
+
+/// The one in the middle, or the mean of the two there.
+fn median(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_by(f64::total_cmp);
+    let last = figures.len().checked_sub(1)?;
+    Some(f64::midpoint(figures[last / 2], figures[last.div_ceil(2)]))
 }
 
 /// Measures the peers that are built, and says how to build the others.
@@ -181,4 +214,48 @@ fn table(rows: &[Row]) -> Table {
             ("void because", |row| row.measured.void.clone().unwrap_or_default()),
         ],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::CpuTime;
+    use crate::load::{Spent, evaluate};
+    use crate::tally::Tally;
+
+    fn row(idle: u32, server_ms: u64, void: Option<&str>) -> Row {
+        let mut tally = Tally::for_arrivals(7);
+        tally.sent(7);
+        (0..7).for_each(|_| tally.arrived(100));
+        let time = |ms| CpuTime { ran: Duration::from_millis(ms), waited: Duration::ZERO };
+        let spent = Spent { server: time(server_ms), generator: time(100), took: Duration::from_secs(1) };
+        let mut measured = evaluate(tally.into_delivery(), &[], spent);
+        measured.void = void.map(str::to_owned);
+        Row { idle_sessions: idle, ..Row::of_peer("parlor", "quic", 20, measured) }
+    }
+
+    #[test]
+    fn idle_sessions_cost_the_ratio_of_the_medians() {
+        let turns = [
+            (row(0, 200, None), row(5_000, 250, None)),
+            (row(0, 900, None), row(5_000, 240, None)),
+            (row(0, 100, None), row(5_000, 990, None)),
+        ];
+        let mut rows: Vec<Row> = turns.into_iter().flat_map(|(alone, beside)| [alone, beside]).collect();
+        let said = beside_idle(&rows).expect("there are idle sessions");
+        assert!(said.contains("beside 5000 idle sessions: 1.25 times the CPU, 25.0% to 20.0%"), "{said}");
+        assert!(said.ends_with("10 µs for each idle session and second"), "{said}");
+        // A row that is void counts for nothing.
+        rows[5].measured.void = Some("5 idle sessions were lost".to_owned());
+        rows.push(row(0, 200, None));
+        let said = beside_idle(&rows).expect("there are idle sessions");
+        assert!(said.contains("24.5% to 20.0%") && said.contains("medians of 2 turns"), "{said}");
+    }
+
+    #[test]
+    fn without_idle_sessions_or_rows_that_count_nothing_is_compared() {
+        assert_eq!(beside_idle(&[row(0, 200, None)]), None);
+        let said = beside_idle(&[row(0, 200, None), row(5_000, 250, Some("too slow"))]);
+        assert!(said.as_ref().is_some_and(|said| said.contains("no rows to compare")), "{said:?}");
+    }
 }

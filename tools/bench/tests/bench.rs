@@ -56,6 +56,16 @@ fn the_figures_of_a_relay_add_up() {
     }
 }
 
+#[test]
+fn a_relay_is_measured_alone_and_beside_idle_sessions_in_turns() {
+    let options = ["--idle", "8", "--turns", "2", "--settle", "0.1"];
+    let load = ["relay", "--seconds", "0.5", "--rooms", "1", "--quantum", "0", "--via", "quic"];
+    let report = report(&[&load[..], &options[..]].concat());
+    let rows = report["rows"].as_array().expect("a list");
+    let idle: Vec<u64> = rows.iter().map(|row| count(row, "idle_sessions")).collect();
+    assert_eq!(idle, [0, 8, 0, 8]);
+}
+
 /// What docs/performance.md says of void rows.
 fn is_valid(row: &Value) -> bool {
     let delivered = figure(row, "delivered_percent");
@@ -74,6 +84,19 @@ fn the_figures_of_capacity_add_up() {
     assert!(figure(row, "state_age_ms_p50") <= figure(row, "state_age_ms_p99"), "{row}");
     let share = figure(row, "server_cpu_percent") / 100.0;
     assert!((figure(row, "players_per_core") * share - 8.0).abs() < 0.01, "{row}");
+}
+
+#[test]
+fn rooms_on_two_shards_are_found_by_their_members() {
+    // On a machine with one core there is one shard.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(2);
+    let shards = cores.to_string();
+    let report =
+        report(&["capacity", "--rooms", "2", "--seconds", "0.5", "--via", "quic", "--cores", &shards]);
+    assert_eq!(report["shards"], cores);
+    let row = &report["rows"][0];
+    assert_eq!((count(row, "players"), count(row, "members_lost")), (16, 0));
+    assert!(figure(row, "steps_per_second") > 0.0, "{row}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::host_world::{move_walkers, schema};
 use crate::load::Way;
 use crate::member::{APP, Counted};
 use crate::pacer::Clock;
-use crate::player::{Game, play};
+use crate::player::{Game, Played, play};
 use crate::stamp;
 use anyhow::Context;
 use parlor::{Event, Recipient};
@@ -146,7 +146,7 @@ async fn fill_room(
     let mut code = None;
     for seat in 0..size {
         let (opened, is_open) = oneshot::channel();
-        let mut member = Member {
+        let member = Member {
             count: Rc::clone(&count),
             written: Rc::clone(&written),
             others: u64::from(size) - 1,
@@ -154,13 +154,9 @@ async fn fill_room(
             newest: None,
             says_at: u32::from(seat) * STEPS_A_LINE / u32::from(size),
         };
-        let (link, options, lost) = (way.connect_at_last().await?, options(code, size)?, Rc::clone(&lost));
-        members.spawn_local(async move {
-            play(member.count.clock, link, options, None, &mut member).await;
-            lost.set(lost.get() + 1);
-        });
+        members.spawn_local(member.play(way.clone(), code, size, Rc::clone(&lost)));
         let opened = timeout(PATIENCE, is_open).await.context("a member got no seat in time")?;
-        code = Some(opened.context("a member was lost before it had its seat")?);
+        code = Some(opened.context("a member was lost before it had its seat")??);
     }
     Ok(members)
 }
@@ -186,7 +182,7 @@ struct Member {
     written: Written,
     /// How many others its room has.
     others: u64,
-    opened: Option<oneshot::Sender<RoomCode>>,
+    opened: Option<oneshot::Sender<anyhow::Result<RoomCode>>>,
     /// The newest step of which it has the state.
     newest: Option<u32>,
     /// In which step of [`STEPS_A_LINE`] it chats.
@@ -194,6 +190,30 @@ struct Member {
 }
 
 impl Member {
+    /// Opens a room or enters the one with this code, and plays until it is over, which counts as a loss.
+    async fn play(mut self, way: Way, code: Option<RoomCode>, size: u16, lost: Rc<Cell<usize>>) {
+        let ended = self.enter(way, code, size).await;
+        if let (Err(error), Some(opened)) = (ended, self.opened.take()) {
+            // The caller may have given up.
+            let _ = opened.send(Err(error));
+        }
+        lost.set(lost.get() + 1);
+    }
+
+    /// Plays on the shard that has the room.
+    ///
+    /// # Errors
+    /// It was not reached.
+    async fn enter(&mut self, mut way: Way, code: Option<RoomCode>, size: u16) -> anyhow::Result<()> {
+        loop {
+            let (link, options) = (way.connect_at_last().await?, options(code, size)?);
+            let played = play(self.count.clock, link, options, None, self).await;
+            let Played::Over { mut core, .. } = played else { return Ok(()) };
+            let Some(redirect) = core.take_redirect() else { return Ok(()) };
+            way = way.redirected(&redirect)?;
+        }
+    }
+
     /// # Errors
     /// The room is over, or full for the moment.
     fn run_step(&self, core: &mut RoomCore, now: Instant) -> anyhow::Result<()> {
@@ -236,7 +256,7 @@ impl Game for Member {
             Event::Open { code } => {
                 if let Some(opened) = self.opened.take() {
                     // The caller may have given up.
-                    let _ = opened.send(code);
+                    let _ = opened.send(Ok(code));
                 }
             }
             Event::State(update) if !core.is_host() => self.state_came(update.server_tick.0, now),

@@ -25,10 +25,14 @@ use tokio::time::{Instant, sleep};
 const MEMBERS: u16 = 8;
 /// State may be one tick and so many ms old at a member; the link takes nothing on one machine.
 const AGE_MS_MAX: f64 = 1e3 / RATE_HZ as f64 + 20.0;
+/// Of the steps that a room should make, it must make so many of 100: one that skips steps would look cheap.
+const STEPS_PERCENT_MIN: f64 = 95.0;
 /// Of 100 states and lines of chat that members should get, so many must come.
 const DELIVERED_PERCENT_MIN: f64 = 99.9;
 /// How long rooms play before anything counts: clocks and paths settle.
 const WARM_UP: Duration = Duration::from_secs(2);
+/// How long a peer runs before its first row: what it compiles while it runs is compiled then.
+const PEER_WARM_UP: Duration = Duration::from_secs(2);
 /// How long after the last that counts its arrival is waited for.
 const DRAIN: Duration = Duration::from_millis(500);
 /// Sockets and files of both ends beyond one for each member.
@@ -49,6 +53,8 @@ struct Row {
     /// Players, for each core that the server's processor time fills.
     players_per_core: f64,
     server_cpu_us_per_player_second: f64,
+    /// Steps of a room.
+    steps_per_second: f64,
     state_age_ms_p50: Option<f64>,
     state_age_ms_p99: Option<f64>,
     state_delivered_percent: Option<f64>,
@@ -65,6 +71,8 @@ struct Row {
 /// What came of a row's rooms.
 struct Seen {
     spent: Spent,
+    /// Members of a room who should get each state.
+    receivers: u16,
     /// How many came, of how many.
     states: (u64, u64),
     chat: (u64, u64),
@@ -81,16 +89,9 @@ struct Seen {
 pub(crate) async fn run(cores: Cores, args: &CapacityArgs) -> anyhow::Result<()> {
     let most = args.rooms.iter().max().copied().unwrap_or(0);
     machine::allow_open_files(u64::from(most) * u64::from(MEMBERS) + OTHER_FILES)?;
-    let cores = if args.all_cores { cores.whole_for_server() } else { cores };
+    let cores = cores.with_server_cores(args.cores)?;
     let mut rows: Vec<Row> = Vec::new();
     let mut notes = vec![cores.note()];
-    let mut peer = None;
-    if args.peers {
-        match Colyseus::start(cores)? {
-            Some(colyseus) => peer = Some(colyseus),
-            None => notes.push(peers::how_to_build_colyseus()),
-        }
-    }
     for transport in args.via.transports() {
         let first = rows.len();
         for rooms in &args.rooms {
@@ -103,26 +104,41 @@ pub(crate) async fn run(cores: Cores, args: &CapacityArgs) -> anyhow::Result<()>
         }
         notes.push(conclusion(&rows[first..]));
     }
-    if let Some(colyseus) = peer {
-        let first = rows.len();
-        for rooms in &args.rooms {
-            tell(&format!("{}, {rooms} rooms", peers::COLYSEUS));
-            let played = colyseus.play(*rooms, Duration::from_secs_f64(args.seconds))?;
-            rows.push(evaluate((peers::COLYSEUS, Transport::Ws.as_str()), *rooms, of_peer(&played)));
-            if is_last(&rows) {
-                break;
-            }
-        }
-        notes.push(conclusion(&rows[first..]));
-        notes.extend(ratios(&rows));
+    if args.peers {
+        notes.extend(peer(cores, args, &mut rows)?);
     }
     notes.extend(rows.iter().filter_map(parts_of));
     let setting = json!({
-        "cores": cores, "seconds": args.seconds, "members_per_room": MEMBERS, "rate_hz": RATE_HZ,
+        "cores": cores, "shards": args.cores, "seconds": args.seconds, "members_per_room": MEMBERS, "rate_hz": RATE_HZ,
         "entities_per_room": WALKERS, "flush_quantum_ms": args.quantum, "state_age_ms_max": AGE_MS_MAX,
-        "delivered_percent_min": DELIVERED_PERCENT_MIN,
+        "delivered_percent_min": DELIVERED_PERCENT_MIN, "steps_percent_min": STEPS_PERCENT_MIN,
     });
     print("capacity", args.json, &setting, &rows, &notes, &table(&rows))
+}
+
+/// Measures the same game on Colyseus, if it is installed, and gives what is to be said of it.
+fn peer(cores: Cores, args: &CapacityArgs, rows: &mut Vec<Row>) -> anyhow::Result<Vec<String>> {
+    let Some(colyseus) = Colyseus::start(cores)? else {
+        return Ok(vec![peers::how_to_build_colyseus()]);
+    };
+    let first = rows.len();
+    if let Some(rooms) = args.rooms.first() {
+        colyseus.play(*rooms, PEER_WARM_UP)?;
+    }
+    for rooms in &args.rooms {
+        tell(&format!("{}, {rooms} rooms", peers::COLYSEUS));
+        let played = colyseus.play(*rooms, Duration::from_secs_f64(args.seconds))?;
+        rows.push(evaluate((peers::COLYSEUS, Transport::Ws.as_str()), *rooms, of_peer(&played)));
+        if is_last(rows) {
+            break;
+        }
+    }
+    let mut notes = vec![conclusion(&rows[first..])];
+    if args.cores > 1 {
+        notes.push(format!("{}: one process, whose rooms share one thread", peers::COLYSEUS));
+    }
+    notes.extend(ratios(rows));
+    Ok(notes)
 }
 
 /// Whether no more rooms need be tried.
@@ -134,13 +150,15 @@ async fn seen(cores: Cores, transport: Transport, rooms: u32, args: &CapacityArg
     let players = rooms * u32::from(MEMBERS);
     let connections_max = usize::try_from(players)? + 16;
     let connections_max = Some(connections_max);
-    let settings = Settings { connections_max, flush_quantum_ms: args.quantum, ..Settings::default() };
+    let shards = ["--shards".to_owned(), args.cores.to_string()];
+    let settings =
+        Settings { connections_max, flush_quantum_ms: args.quantum, more: &shards, ..Settings::default() };
     let server = Server::start(cores, &settings)?;
     let target = Target::server(&server, transport).await?;
     let count = Rc::new(Count::new(Clock::start()));
     let members = Members::fill(&count, &target.way, rooms, MEMBERS).await?;
+    let sampling = args.parts.then(|| Sampling::start(server.pid(), WARM_UP)).transpose()?;
     sleep(WARM_UP).await;
-    let sampling = args.parts.then(|| Sampling::start(server.pid())).transpose()?;
     let began = Instant::now();
     let spent = Spent::so_far(server.pid())?;
     count.start();
@@ -152,13 +170,25 @@ async fn seen(cores: Cores, transport: Transport, rooms: u32, args: &CapacityArg
     let counted = count.seen();
     let (states, chat) = (counted.states, counted.chat);
     let [age_ms_p50, age_ms_p99] = [50, 99].map(|percent| counted.ages.ms(percent));
-    Ok(Seen { spent, states, chat, age_ms_p50, age_ms_p99, lost: members.lost(), parts })
+    // The host has the state.
+    let receivers = MEMBERS - 1;
+    Ok(Seen { spent, receivers, states, chat, age_ms_p50, age_ms_p99, lost: members.lost(), parts })
+}
+
+impl Seen {
+    #[expect(clippy::cast_precision_loss, reason = "counters of seconds stay far below 2⁵³")]
+    fn steps_per_second(&self, rooms: u32) -> f64 {
+        let each_step = f64::from(rooms) * f64::from(self.receivers);
+        self.states.1 as f64 / each_step / self.spent.took.as_secs_f64()
+    }
 }
 
 fn of_peer(played: &Played) -> Seen {
     let ms = |us: Option<u32>| us.map(|us| f64::from(us) / 1e3);
     Seen {
         spent: played.spent(),
+        // The server has the state, and all members receive it.
+        receivers: MEMBERS,
         states: (played.states.got, played.states.of),
         chat: (played.chat.got, played.chat.of),
         age_ms_p50: ms(played.state_age_us_p50),
@@ -173,8 +203,11 @@ fn evaluate((server, transport): (&'static str, &'static str), rooms: u32, seen:
     let usage = seen.spent.usage();
     let delivered = |(got, of)| percent(got, of);
     let (state, chat) = (delivered(seen.states), delivered(seen.chat));
+    let steps_per_second = seen.steps_per_second(rooms);
     let fails = if seen.lost > 0 {
         Some(format!("{} members were lost", seen.lost))
+    } else if steps_per_second * 100.0 < STEPS_PERCENT_MIN * f64::from(RATE_HZ) {
+        Some(format!("rooms make {steps_per_second:.1} steps a second instead of {RATE_HZ}"))
     } else if seen.age_ms_p99.is_none_or(|ms| ms > AGE_MS_MAX) {
         Some(format!("state is older than {AGE_MS_MAX:.0} ms"))
     } else if [state, chat].into_iter().flatten().any(|percent| percent < DELIVERED_PERCENT_MIN) {
@@ -190,6 +223,7 @@ fn evaluate((server, transport): (&'static str, &'static str), rooms: u32, seen:
         usage,
         players_per_core: f64::from(players) * 100.0 / usage.server_cpu_percent,
         server_cpu_us_per_player_second: usage.server_cpu_percent * 1e4 / f64::from(players),
+        steps_per_second,
         state_age_ms_p50: seen.age_ms_p50,
         state_age_ms_p99: seen.age_ms_p99,
         state_delivered_percent: state,
@@ -223,7 +257,7 @@ fn conclusion(rows: &[Row]) -> String {
     )
 }
 
-/// Our players a core to the peer's, over each transport: where both held the most rooms that both did.
+/// Our players a core to the peer's, over each transport, for each number of rooms that both hold.
 fn ratios(rows: &[Row]) -> Vec<String> {
     let is_held = |row: &&Row| row.fails.is_none() && row.void.is_none();
     let held: Vec<&Row> = rows.iter().filter(is_held).collect();
@@ -265,6 +299,7 @@ fn table(rows: &[Row]) -> Table {
             ("server CPU %", |row| figure(row.usage.server_cpu_percent, 1)),
             ("CPU µs/player·s", |row| figure(row.server_cpu_us_per_player_second, 0)),
             ("players/core", |row| figure(row.players_per_core, 0)),
+            ("steps/s", |row| figure(row.steps_per_second, 1)),
             ("age p50 ms", |row| figure(row.state_age_ms_p50, 1)),
             ("age p99 ms", |row| figure(row.state_age_ms_p99, 1)),
             ("state %", |row| figure(row.state_delivered_percent, 3)),
@@ -280,40 +315,60 @@ mod tests {
     use super::*;
     use crate::account::CpuTime;
 
-    fn row(rooms: u32, age: Duration, generator_ms: u64, lost: usize) -> Row {
-        let count = Count::new(Clock::start());
-        count.start();
-        count.state_written(7);
-        (0..7).for_each(|_| count.state_came(Duration::from_millis(1) + age));
+    /// A second of rooms that made 30 steps in it.
+    fn seen(rooms: u32, age_ms: f64, generator_ms: u64, lost: usize) -> Seen {
         let time = |ms| CpuTime { ran: Duration::from_millis(ms), waited: Duration::ZERO };
-        let spent =
-            Spent { server: time(500), generator: time(generator_ms), took: Duration::from_millis(1_000) };
-        let counted = count.seen();
-        let [age_ms_p50, age_ms_p99] = [50, 99].map(|percent| counted.ages.ms(percent));
-        let (states, chat) = (counted.states, counted.chat);
-        let seen = Seen { spent, states, chat, age_ms_p50, age_ms_p99, lost, parts: Vec::new() };
-        evaluate((PARLOR, "quic"), rooms, seen)
+        let spent = Spent { server: time(500), generator: time(generator_ms), took: Duration::from_secs(1) };
+        let states = u64::from(rooms) * 7 * 30;
+        let age = Some(age_ms);
+        Seen {
+            spent,
+            receivers: 7,
+            states: (states, states),
+            chat: (7, 7),
+            age_ms_p50: age,
+            age_ms_p99: age,
+            lost,
+            parts: Vec::new(),
+        }
+    }
+
+    fn row(rooms: u32, age_ms: f64, generator_ms: u64, lost: usize) -> Row {
+        evaluate((PARLOR, "quic"), rooms, seen(rooms, age_ms, generator_ms, lost))
     }
 
     #[test]
     fn a_row_holds_or_says_why_it_does_not() {
-        let good = row(10, Duration::ZERO, 700, 0);
+        let good = row(10, 1.0, 700, 0);
         assert_eq!((good.fails.as_deref(), good.void.as_deref()), (None, None));
         assert!((good.players_per_core - 160.0).abs() < 0.1, "{}", good.players_per_core);
         assert_eq!(good.state_delivered_percent, Some(100.0));
-        let slow = row(10, Duration::from_millis(60), 700, 0);
+        let slow = row(10, 61.0, 700, 0);
         assert!(slow.fails.is_some_and(|why| why.contains("older than 53 ms")));
-        assert!(row(10, Duration::ZERO, 700, 1).fails.is_some_and(|why| why.contains("lost")));
-        assert!(row(10, Duration::ZERO, 900, 0).void.is_some());
+        assert!((good.steps_per_second - 30.0).abs() < 1e-9, "{}", good.steps_per_second);
+        assert!(row(10, 1.0, 700, 1).fails.is_some_and(|why| why.contains("lost")));
+        assert!(row(10, 1.0, 900, 0).void.is_some());
+    }
+
+    #[test]
+    fn rooms_that_skip_steps_or_lose_states_or_chat_do_not_hold() {
+        let fails = |seen: Seen| evaluate((PARLOR, "quic"), 10, seen).fails;
+        let skipping = Seen { states: (1_900, 1_900), ..seen(10, 1.0, 100, 0) };
+        assert_eq!(fails(skipping).as_deref(), Some("rooms make 27.1 steps a second instead of 30"));
+        // The same count stands for fewer steps where one more receives each.
+        assert!(fails(Seen { states: (2_100, 2_100), receivers: 8, ..seen(10, 1.0, 100, 0) }).is_some());
+        for seen in [
+            Seen { states: (2_097, 2_100), ..seen(10, 1.0, 100, 0) },
+            Seen { chat: (998, 1_000), ..seen(10, 1.0, 100, 0) },
+        ] {
+            assert!(fails(seen).is_some_and(|why| why.contains("less than 99.9% arrived")));
+        }
+        assert_eq!(fails(Seen { states: (2_099, 2_100), ..seen(10, 1.0, 100, 0) }), None);
     }
 
     #[test]
     fn the_largest_row_that_held_is_what_counts() {
-        let rows = [
-            row(10, Duration::ZERO, 100, 0),
-            row(20, Duration::ZERO, 100, 0),
-            row(40, Duration::ZERO, 100, 2),
-        ];
+        let rows = [row(10, 1.0, 100, 0), row(20, 1.0, 100, 0), row(40, 1.0, 100, 2)];
         let said = conclusion(&rows);
         assert!(said.contains("160 players held, at 50% of a core: 320 players a core"), "{said}");
         assert!(said.contains("at 40 rooms 2 members were lost"), "{said}");
@@ -322,10 +377,8 @@ mod tests {
 
     #[test]
     fn a_peer_is_compared_where_both_held() {
-        let peer =
-            |rooms, lost| Row { server: "other", transport: "ws", ..row(rooms, Duration::ZERO, 100, lost) };
-        let mut rows =
-            vec![row(10, Duration::ZERO, 100, 0), row(20, Duration::ZERO, 100, 0), peer(10, 0), peer(20, 1)];
+        let peer = |rooms, lost| Row { server: "other", transport: "ws", ..row(rooms, 1.0, 100, lost) };
+        let mut rows = vec![row(10, 1.0, 100, 0), row(20, 1.0, 100, 0), peer(10, 0), peer(20, 1)];
         rows[2].players_per_core = 40.0;
         assert_eq!(ratios(&rows), ["10 rooms: parlor over quic has 4.0 times the players a core of other"]);
     }
@@ -333,9 +386,9 @@ mod tests {
     #[test]
     fn parts_share_the_time_of_a_player() {
         let parts = vec![Part { name: "kernel", percent: 60.0 }, Part { name: "hub", percent: 20.0 }];
-        let said = parts_of(&Row { parts, ..row(10, Duration::ZERO, 100, 0) }).expect("there are parts");
+        let said = parts_of(&Row { parts, ..row(10, 1.0, 100, 0) }).expect("there are parts");
         // 500 ms of 80 players in a second.
         assert!(said.contains("kernel 60% (4688 µs), hub 20% (1562 µs)"), "{said}");
-        assert_eq!(parts_of(&row(10, Duration::ZERO, 100, 0)), None);
+        assert_eq!(parts_of(&row(10, 1.0, 100, 0)), None);
     }
 }
