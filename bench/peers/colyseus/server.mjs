@@ -20,13 +20,9 @@ class Relay extends Room {
   }
 }
 
-const Walker = schema(
-  {
-    ...{ x: t.float32(), y: t.float32(), z: t.float32() },
-    ...{ qx: t.float32(), qy: t.float32(), qz: t.float32(), qw: t.float32() },
-  },
-  "Walker",
-);
+const place = { x: t.float32(), y: t.float32(), z: t.float32() };
+const rotation = { qx: t.float32(), qy: t.float32(), qz: t.float32(), qw: t.float32() };
+const Walker = schema({ ...place, ...rotation }, "Walker");
 
 const World = schema({ tick: t.uint32(), writtenAt: t.float64(), walkers: t.map(Walker) }, "World");
 

@@ -200,8 +200,8 @@ impl Outbox {
         .await;
     }
 
-    /// Whether the caller may write a packet to the connection itself: the link is open, and nothing is queued or being
-    /// written. If so, [`end_write`](Self::end_write) must follow.
+    /// Whether the caller may write a stream packet to the connection itself: the link is open, and nothing is queued or
+    /// being written. If so, [`end_write`](Self::end_write) must follow.
     pub(crate) fn begin_write(&self) -> bool {
         let mut state = self.lock();
         let is_free =
@@ -224,16 +224,16 @@ impl Outbox {
         }
     }
 
-    /// Waits for the next work of a writing task beside which senders may [write](Self::begin_write) themselves. `None`
+    /// Waits for the next work on stream packets, beside which senders may [write](Self::begin_write) themselves. `None`
     /// once the link is closing or over and all is written.
-    pub(crate) async fn work(&self, carrier: Carrier) -> Option<Work> {
+    pub(crate) async fn work(&self) -> Option<Work> {
         let next = self.until(&self.work, |state| {
             if state.writing == Writing::Sender {
                 return None;
             }
             let work = match core::mem::replace(&mut state.writing, Writing::Task) {
                 Writing::Unflushed => Some(Work::Flush),
-                _ => state.queue(carrier).pop().map(Work::Packet),
+                _ => state.stream.pop().map(Work::Packet),
             };
             if work.is_none() && state.end.is_none() {
                 state.writing = Writing::Idle;

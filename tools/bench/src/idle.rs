@@ -21,8 +21,6 @@ use tokio::time::sleep;
 const ROOMS_BEFORE: u32 = 2;
 /// How long those settle.
 const SETTLE_BEFORE: Duration = Duration::from_secs(1);
-/// Sockets and files beyond one for each session.
-const OTHER_FILES: u64 = 256;
 /// Connections beyond the sessions: those that ask for the counters.
 const OTHER_CONNECTIONS: u32 = 16;
 
@@ -46,7 +44,7 @@ struct Row {
 /// What kept it from measuring.
 pub(crate) async fn run(cores: Cores, args: &IdleArgs) -> anyhow::Result<()> {
     let rooms = args.sessions.div_ceil(u32::from(MEMBERS));
-    machine::allow_open_files(u64::from(rooms + ROOMS_BEFORE) * u64::from(MEMBERS) + OTHER_FILES)?;
+    machine::allow_sessions((rooms + ROOMS_BEFORE) * u32::from(MEMBERS))?;
     let settle = Duration::from_secs_f64(args.settle);
     let mut rows = Vec::new();
     for transport in &args.via {

@@ -121,6 +121,17 @@ pub(crate) fn allow_open_files(count: u64) -> anyhow::Result<()> {
         .with_context(|| format!("the limit of open files cannot be raised to {count}"))
 }
 
+/// Sockets and files of both ends beside one for each session.
+const OTHER_FILES: u64 = 256;
+
+/// [Lets](allow_open_files) this process have so many sessions.
+///
+/// # Errors
+/// As of [`allow_open_files`].
+pub(crate) fn allow_sessions(count: u32) -> anyhow::Result<()> {
+    allow_open_files(u64::from(count) + OTHER_FILES)
+}
+
 /// Memory at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {

@@ -18,8 +18,6 @@ use tokio::time::sleep;
 
 /// Connections beside those of the members and idle sessions: those that ask for the counters.
 const OTHER_CONNECTIONS: usize = 16;
-/// Sockets and files beside one for each session.
-const OTHER_FILES: u64 = 256;
 
 /// One row.
 #[derive(Debug, Serialize)]
@@ -43,7 +41,7 @@ pub(crate) struct Row {
 pub(crate) async fn run(cores: Cores, args: &RelayArgs) -> anyhow::Result<()> {
     let span = Duration::from_secs_f64(args.seconds);
     let most = args.rooms.iter().max().copied().unwrap_or(0);
-    machine::allow_open_files(u64::from(args.idle + most * u32::from(MEMBERS)) + OTHER_FILES)?;
+    machine::allow_sessions(args.idle + most * u32::from(MEMBERS))?;
     let plan = |rooms| Plan { rooms, pace: args.pace, seed: args.common.seed, span };
     let mut rows = Vec::new();
     let mut notes = vec![cores.note()];

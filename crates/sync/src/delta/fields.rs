@@ -30,28 +30,21 @@ pub(super) struct Learner {
 impl Learner {
     /// Resets everything at the beginning of a packet.
     pub(super) fn begin(&mut self, tables: &Tables) {
-        self.models.resize(tables.models.len(), Bit::EVEN);
+        self.fit(tables);
         self.models[..layout::HEAD].copy_from_slice(&tables.models[..layout::HEAD]);
-        self.symbols.resize(tables.symbols.len(), Symbols::EVEN);
-        self.learned.resize(tables.groups, Learned::default());
-        self.lanes.resize(tables.lanes, 0);
-        self.blobs.clear();
-        self.blobs.resize(tables.blobs, Bytes::new());
+        self.blobs.fill(Bytes::new());
         (self.begun, self.has_last) = (0, 0);
     }
 
     /// Takes over the state of another learner with the same tables. Copies only what is in use.
     pub(super) fn resume(&mut self, tables: &Tables, other: &Learner) {
-        self.begin(tables);
+        self.fit(tables);
         self.models[..layout::HEAD].copy_from_slice(&other.models[..layout::HEAD]);
         for id in ComponentId::in_mask(other.begun) {
             let plan = tables.plan(id);
-            let models = plan.models..plan.models + plan.models_len;
-            self.models[models.clone()].copy_from_slice(&other.models[models]);
-            let symbols = plan.symbols..plan.symbols + plan.symbols_len;
-            self.symbols[symbols.clone()].copy_from_slice(&other.symbols[symbols]);
-            let groups = plan.group..plan.group + plan.groups.len();
-            self.learned[groups.clone()].copy_from_slice(&other.learned[groups]);
+            self.models[plan.models()].copy_from_slice(&other.models[plan.models()]);
+            self.symbols[plan.symbols()].copy_from_slice(&other.symbols[plan.symbols()]);
+            self.learned[plan.groups()].copy_from_slice(&other.learned[plan.groups()]);
         }
         self.lanes.copy_from_slice(&other.lanes);
         self.blobs.clone_from_slice(&other.blobs);
@@ -59,12 +52,19 @@ impl Learner {
         self.weights = other.weights;
     }
 
+    /// Sets the lengths of all lists.
+    fn fit(&mut self, tables: &Tables) {
+        self.models.resize(tables.models.len(), Bit::EVEN);
+        self.symbols.resize(tables.symbols.len(), Symbols::EVEN);
+        self.learned.resize(tables.groups, Learned::default());
+        self.lanes.resize(tables.lanes, 0);
+        self.blobs.resize(tables.blobs, Bytes::new());
+    }
+
     fn begin_component(&mut self, tables: &Tables, id: ComponentId, plan: &Plan) {
-        let models = plan.models..plan.models + plan.models_len;
-        self.models[models.clone()].copy_from_slice(&tables.models[models]);
-        let symbols = plan.symbols..plan.symbols + plan.symbols_len;
-        self.symbols[symbols.clone()].copy_from_slice(&tables.symbols[symbols]);
-        self.learned[plan.group..plan.group + plan.groups.len()].fill(Learned::default());
+        self.models[plan.models()].copy_from_slice(&tables.models[plan.models()]);
+        self.symbols[plan.symbols()].copy_from_slice(&tables.symbols[plan.symbols()]);
+        self.learned[plan.groups()].fill(Learned::default());
         self.begun |= id.bit();
     }
 
@@ -96,8 +96,8 @@ impl Learner {
         }
         let mut coding = Coding {
             code,
-            models: &mut self.models[plan.models..plan.models + plan.models_len],
-            symbols: &mut self.symbols[plan.symbols..plan.symbols + plan.symbols_len],
+            models: &mut self.models[plan.models()],
+            symbols: &mut self.symbols[plan.symbols()],
             weights: &self.weights,
             past,
             last: &self.lanes[lane.clone()],

@@ -9,6 +9,10 @@ use crate::limits::{AUDIENCE_MEMBERS_MAX, ENTITIES_MAX};
 use parlor_proto::MemberId;
 use parlor_proto::OrderedSet;
 
+/// The number of slots. Behind the last one they begin again.
+#[expect(clippy::cast_possible_truncation, reason = "a slot has 16 bits")]
+const SLOTS: u32 = ENTITIES_MAX as u32;
+
 /// The last head of a packet, which the next one is coded against.
 #[derive(Clone, Debug)]
 pub(super) struct LastHead {
@@ -26,13 +30,7 @@ impl LastHead {
     pub(super) fn new() -> Self {
         LastHead { slot: 0, is_again: false, was_next: true, was_same: true, head: EntryHead::update(0) }
     }
-}
 
-/// The number of slots. Behind the last one they begin again.
-#[expect(clippy::cast_possible_truncation, reason = "a slot has 16 bits")]
-const SLOTS: u32 = ENTITIES_MAX as u32;
-
-impl LastHead {
     /// The gap from the last slot to this one: 1 for the next.
     fn gap_to(&self, slot: u16) -> u32 {
         let slot = u32::from(slot);

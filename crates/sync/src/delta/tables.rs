@@ -4,6 +4,7 @@ use super::layout;
 use super::priors::{PRIORS, SYMBOLS};
 use crate::coder::{Bit, Symbols};
 use crate::schema::{Component, ComponentId, Kind, LaneRole, PerTick, Schema};
+use core::ops::Range;
 use parlor_proto::TickRate;
 
 /// How the components of a schema are coded. Both ends compute it from the same schema and tick rate.
@@ -38,6 +39,23 @@ pub(super) struct Plan {
     pub(super) group: usize,
     pub(super) lanes: usize,
     pub(super) blobs: usize,
+}
+
+impl Plan {
+    /// Its models among those of all components.
+    pub(super) fn models(&self) -> Range<usize> {
+        self.models..self.models + self.models_len
+    }
+
+    /// Its choice-of-sixteen models among those of all components.
+    pub(super) fn symbols(&self) -> Range<usize> {
+        self.symbols..self.symbols + self.symbols_len
+    }
+
+    /// Its groups among those of all components.
+    pub(super) fn groups(&self) -> Range<usize> {
+        self.group..self.group + self.groups.len()
+    }
 }
 
 /// Lanes that are coded together, or a blob.

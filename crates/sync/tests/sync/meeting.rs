@@ -22,6 +22,16 @@ struct Figures {
     ages: Vec<f64>,
 }
 
+/// Reports the deliveries that are due at `tick`.
+fn acknowledge(views: &mut Views, acks: &mut Vec<(u32, MemberId, Sent)>, tick: u32) {
+    acks.retain(|(due, member, sent)| {
+        if *due <= tick {
+            views.fate(*member, *sent, true);
+        }
+        *due > tick
+    });
+}
+
 /// Runs a room in which all entities move at every tick, and each member's acknowledgements take `delays`
 /// ticks. The fate of the packets that `is_forgotten` selects, by member and tick, is never reported. `hides`
 /// says whether the first entity is hidden from a member.
@@ -49,12 +59,7 @@ fn run(delays: &[u32], hides: impl Fn(usize) -> bool, is_forgotten: impl Fn(usiz
             world.write_row(*entity, PLACE, &[moved, 5, 6], &[]).unwrap();
         }
         world.commit(Tick(tick)).unwrap();
-        acks.retain(|(due, member, sent)| {
-            if *due <= tick {
-                views.fate(*member, *sent, true);
-            }
-            *due > tick
-        });
+        acknowledge(&mut views, &mut acks, tick);
         let sees = |member: MemberId, entity: EntityId| entity != entities[0] || !hides(index(member));
         views.flush_filtered(
             &world,
@@ -149,12 +154,7 @@ fn with_own_entities(members: u32, ages: u32, views: u32) -> u64 {
             world.write_row(*entity, PLACE, &[moved, 5, 6], &[]).unwrap();
         }
         world.commit(Tick(tick)).unwrap();
-        acks.retain(|(due, member, sent)| {
-            if *due <= tick {
-                views.fate(*member, *sent, true);
-            }
-            *due > tick
-        });
+        acknowledge(&mut views, &mut acks, tick);
         let (before, mut packets) = (views.entries_encoded(), 0);
         let sees = |member: MemberId, entity: EntityId| hidden(member) != Some(entity);
         views.flush_filtered(

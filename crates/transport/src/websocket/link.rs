@@ -143,7 +143,7 @@ async fn run(socket: Arc<Socket>, outbox: Arc<Outbox>) {
 async fn write_packets(socket: &Socket, outbox: &Outbox) -> Result<(), Error> {
     let (epoch, mut rate) = (tokio::time::Instant::now(), StreamRate::default());
     let now = || parlor_proto::time::Instant::ZERO + epoch.elapsed();
-    while let Some(work) = outbox.work(Carrier::Stream).await {
+    while let Some(work) = outbox.work().await {
         let packet = match work {
             Work::Packet(packet) => Some(packet),
             Work::Flush => None,

@@ -35,8 +35,6 @@ const WARM_UP: Duration = Duration::from_secs(2);
 const PEER_WARM_UP: Duration = Duration::from_secs(2);
 /// How long after the last that counts its arrival is waited for.
 const DRAIN: Duration = Duration::from_millis(500);
-/// Sockets and files of both ends beyond one for each member.
-const OTHER_FILES: u64 = 256;
 
 /// Our name in rows.
 const PARLOR: &str = "parlor";
@@ -88,7 +86,7 @@ struct Seen {
 /// What kept it from measuring.
 pub(crate) async fn run(cores: Cores, args: &CapacityArgs) -> anyhow::Result<()> {
     let most = args.rooms.iter().max().copied().unwrap_or(0);
-    machine::allow_open_files(u64::from(most) * u64::from(MEMBERS) + OTHER_FILES)?;
+    machine::allow_sessions(most * u32::from(MEMBERS))?;
     let cores = cores.with_server_cores(args.cores)?;
     let mut rows: Vec<Row> = Vec::new();
     let mut notes = vec![cores.note()];

@@ -349,7 +349,7 @@ pub(crate) async fn all(
     Ok(services.with_lobbies(&realm, |lobbies| {
         let mut rest = lobbies.after(&after);
         let shown: Vec<LobbyView> = rest.by_ref().take(count).map(LobbyView::of_member).collect();
-        let last = lobbies.after(&after).take(count).last().map(|lobby| lobby.id.to_string());
+        let last = shown.last().map(|lobby| lobby.id.clone());
         LobbyList { lobbies: shown, next: rest.next().and(last) }
     }))
 }

@@ -223,7 +223,7 @@ pub(crate) struct SaidInLobby {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct LobbyView {
     /// Its id.
-    id: String,
+    pub(super) id: String,
     /// Its kind.
     kind: LobbyKind,
     /// Who may join without an invitation or the code.
