@@ -10,7 +10,8 @@ use std::path::Path;
 const COLYSEUS: &str = "bench/peers/colyseus";
 const NODE: &str = "bench/peers/colyseus/node_modules/.bin/node";
 const LOADS: [&str; 3] = ["measure.mjs", "load.mjs", "capacity.mjs"];
-/// Packages that are built together. Built all at once, each would get features of its dependencies that others ask for.
+/// Packages that are built together. Built all at once, each would get features of its dependencies that others ask
+/// for.
 const PACKAGES: [&str; 5] = [
     "-p quinn-relay",
     "-p replicon-walkers -p lightyear-walkers",

@@ -182,7 +182,7 @@ impl Board {
         self.seasons.unwrap_or(Self::SEASONS)
     }
 
-    /// Whether the end of a season is told.
+    /// Whether the webhook is notified of the end of a season.
     pub fn tells(&self) -> bool {
         self.tell.is_some_and(|tell| tell > 0)
     }

@@ -40,7 +40,8 @@ pub const BEFORE_EACH: usize = 4;
 pub const BEFORE_MAX: usize = 64;
 /// Maximum bytes of those.
 pub const BEFORE_BYTES_MAX: u64 = 1 << 20;
-/// Largest value of a statistic that is totalled, and as a negative number the smallest: the sum over all players is a number.
+/// Largest value of a statistic that is totalled, and as a negative number the smallest: the sum over all players is
+/// a number.
 pub const TOTALLED_MAX: i64 = 1 << 40;
 /// Maximum bytes of an achievement's description.
 pub const ACHIEVEMENT_TEXT_BYTES_MAX: usize = 1024;

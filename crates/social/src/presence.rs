@@ -1,4 +1,4 @@
-//! Presence: who is here, and which friends are told.
+//! Presence: which players are here, and which friends are notified.
 //!
 //! A player is here from its first connection until [`LINGER`] after its last: a network that comes and goes tells
 //! nobody. Only friendships of two players who are both here are remembered.
@@ -24,7 +24,7 @@ struct Here<K, S> {
 /// Something to tell a player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresenceNews<K, S> {
-    /// Who is told.
+    /// Who is notified.
     pub to: K,
     /// About whom.
     pub about: K,

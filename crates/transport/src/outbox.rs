@@ -200,8 +200,8 @@ impl Outbox {
         .await;
     }
 
-    /// Whether the caller may write a stream packet to the connection itself: the link is open, and nothing is queued or
-    /// being written. If so, [`end_write`](Self::end_write) must follow.
+    /// Whether the caller may write a stream packet to the connection itself: the link is open, and nothing is queued
+    /// or being written. If so, [`end_write`](Self::end_write) must follow.
     pub(crate) fn begin_write(&self) -> bool {
         let mut state = self.lock();
         let is_free =
@@ -224,8 +224,8 @@ impl Outbox {
         }
     }
 
-    /// Waits for the next work on stream packets, beside which senders may [write](Self::begin_write) themselves. `None`
-    /// once the link is closing or over and all is written.
+    /// Waits for the next work on stream packets, beside which senders may [write](Self::begin_write) themselves.
+    /// `None` once the link is closing or over and all is written.
     pub(crate) async fn work(&self) -> Option<Work> {
         let next = self.until(&self.work, |state| {
             if state.writing == Writing::Sender {

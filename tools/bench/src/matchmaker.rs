@@ -236,7 +236,7 @@ fn open_all(pool: &mut Pool, now: Duration) -> (Vec<Vec<Ticket>>, Duration) {
             TicketState::Opening { opener, .. } => {
                 let room = Entrance { kind: "match".to_owned(), code: opener.to_string() };
                 let clock = Instant::now();
-                // The tickets of the other members are told the same, and are not asked.
+                // The tickets of the other members get the same answer without a request.
                 let _ = pool.opened(&id, &opener, room, now);
                 busy += clock.elapsed();
             }

@@ -10,7 +10,8 @@ use std::str::FromStr;
 #[serde(try_from = "String")]
 pub(crate) struct Size(pub(crate) u64);
 
-/// What one account may have: `rooms=256,room-bytes=64M,logs=64M,matches=8,saves=4M,objects=8M,guest-bytes=4M`, or some of it.
+/// What one account may have: `rooms=256,room-bytes=64M,logs=64M,matches=8,saves=4M,objects=8M,guest-bytes=4M`, or
+/// some of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct AccountMax {

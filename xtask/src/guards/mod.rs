@@ -50,8 +50,8 @@ fn check(root: &Path, extent: Extent) -> Result<(), String> {
     let sources = Sources::of(root, &guards)?;
     let bench = Bench::new(root, &sources)?;
     let faults = bench.faults(&guards, &sources, extent);
-    // What was built of the copy has the names of what is built of the checkout. While its sources are there, cargo takes
-    // the one for the other.
+    // What was built of the copy has the names of what is built of the checkout. While its sources are there, cargo
+    // takes the one for the other.
     let _ = fs::remove_dir_all(&bench.tree);
     let faults = faults?;
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }

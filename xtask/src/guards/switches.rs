@@ -1,7 +1,8 @@
 //! Sources in which guards can be taken out while a program runs: one build serves many guards.
 //!
 //! The body of a function with guards is written once with all of them and once without each, and a variable of the
-//! environment chooses. This is a mutant schema: Untch, Offutt, Harrold, "Mutation analysis using mutant schemata", 1993.
+//! environment chooses. This is a mutant schema: Untch, Offutt, Harrold, "Mutation analysis using mutant schemata",
+//! 1993.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

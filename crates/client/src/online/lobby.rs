@@ -159,8 +159,8 @@ pub enum LobbyClosed {
     Failed(AccountError),
 }
 
-/// A lobby or a party in which the player is. No call blocks: call [`poll`](Self::poll) in each frame. Dropping it closes
-/// its connection; the player then loses its seat after a short time, at once by [`leave`](Self::leave).
+/// A lobby or a party in which the player is. No call blocks: call [`poll`](Self::poll) in each frame. Dropping it
+/// closes its connection; the player then loses its seat after a short time, at once by [`leave`](Self::leave).
 pub struct Lobby {
     account: Account,
     news: News,
@@ -415,7 +415,7 @@ impl Lobby {
         }
     }
 
-    /// Takes what is so now, and tells what has changed.
+    /// Takes the present state, and reports what has changed.
     fn take(&mut self, next: LobbyView) {
         let Some(before) = &self.view else {
             self.view = Some(next);

@@ -137,7 +137,8 @@ impl StatisticWrite {
         StatisticWrite { name: name.to_owned(), field: "add", number }
     }
 
-    /// Gives a value to a statistic that is no sum; its definition says whether the last, the greatest or the least stays.
+    /// Gives a value to a statistic that is no sum; its definition says whether the last, the greatest or the least
+    /// stays.
     pub fn set(name: &str, value: i64) -> Self {
         StatisticWrite { name: name.to_owned(), field: "set", number: value }
     }

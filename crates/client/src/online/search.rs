@@ -30,7 +30,8 @@ pub enum SearchEvent {
     Waiting,
     /// A match was found, and must be confirmed in this time: [`Search::accept`] or [`Search::decline`].
     Confirm(Duration),
-    /// A match was found, and this player is to open its room in this time, and to say its code with [`Search::opened`].
+    /// A match was found, and this player is to open its room in this time, and to say its code with
+    /// [`Search::opened`].
     Open(Duration),
     /// A match was found, and its room is open.
     Found(MatchFound),
@@ -101,8 +102,8 @@ pub struct QueueInfo {
     pub wait_ms: Option<u64>,
 }
 
-/// A search that runs. No call blocks: call [`poll`](Self::poll) in each frame. It outlives a lost connection and a server
-/// that starts anew: then it begins again. Dropping it closes its connection, and the search ends soon after.
+/// A search that runs. No call blocks: call [`poll`](Self::poll) in each frame. It outlives a lost connection and a
+/// server that starts anew: then it begins again. Dropping it closes its connection, and the search ends soon after.
 pub struct Search {
     account: Account,
     news: News,

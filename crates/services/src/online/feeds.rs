@@ -1,8 +1,8 @@
 //! Live feeds: connected devices of a player receive its notices and news at once.
 //!
-//! A feed is a hint, the inbox is the truth: a device that missed notices reads its inbox from the last
-//! number that it knows. News are about what is in memory only, such as presence (`news.rs`). A feed lasts no longer than the right to it: it ends with its sign-in, with its
-//! access token (`socket.rs`), and with a ban.
+//! A feed is a hint, the inbox is the truth: a device that missed notices reads its inbox from the last number that
+//! it knows. News are about what is in memory only, such as presence (`news.rs`). A feed lasts no longer than the
+//! right to it: it ends with its sign-in, with its access token (`socket.rs`), and with a ban.
 
 use super::news::{News, Topic};
 use super::unread::{Share, Unread};

@@ -263,7 +263,7 @@ async fn changed(
     step(services, (&realm, &me), &account_id(&input.account, "account")?, done).await
 }
 
-/// Does a step, and tells both what is so from here on.
+/// Does a step, and notifies both of the new state.
 async fn step(
     services: &Services,
     (realm, me): (&Realm, &AccountId),

@@ -1,4 +1,4 @@
-//! Who is here: players with an open JSON socket. Friends are told of each other.
+//! Presence: players with an open JSON socket. Friends are notified of each other.
 
 use super::Services;
 use super::by_realm::{ByRealm, Machine};
@@ -27,7 +27,7 @@ pub(super) struct Status {
     pub(super) join: Option<String>,
 }
 
-/// Who is here, in all realms.
+/// The presence of players, in all realms.
 #[derive(Default)]
 pub(super) struct WhoIsHere {
     realms: ByRealm<Presence<AccountId, Status>>,
@@ -130,7 +130,7 @@ impl Services {
         self.with_presence(realm, |presence| presence.set(player, status, is_visible))
     }
 
-    /// Tells all devices of a player what is so now. `text` is a JSON object with the topic.
+    /// Sends the present state of a topic to all devices of a player. `text` is a JSON object with the topic.
     pub(super) fn tell_news(&self, realm: &Realm, player: &AccountId, topic: &str, news: &impl Serialize) {
         let Ok(text) = serde_json::to_string(news) else { return };
         let topic = Topic::Other(topic.to_owned());

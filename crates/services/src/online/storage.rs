@@ -93,7 +93,8 @@ pub(super) struct WriteObject {
     value: Value,
     /// Who may read it, besides the game's own service. As before if missing; at first `owner`.
     readers: Option<Readers>,
-    /// Who may write it, besides the game's own service, which alone may say this. As before if missing; at first `owner`.
+    /// Who may write it, besides the game's own service, which alone may say this. As before if missing; at first
+    /// `owner`.
     writers: Option<ObjectWriters>,
     /// The version that it replaces, and no other; 0 if there must be none.
     version: Option<u64>,

@@ -50,7 +50,7 @@ pub struct StoredSeason {
     pub entries: u64,
 }
 
-/// A season that has ended, and nobody was told.
+/// A season that has ended, and whose webhook is not queued yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedSeason {
     /// The realm of its board.
@@ -223,8 +223,8 @@ impl Store {
         .await
     }
 
-    /// Ends a season: its end is told by this webhook, if there is one, and never again. With `later_ms` the season goes
-    /// on until then. Returns whether its end was still to be told.
+    /// Ends a season, once. Queues this webhook, if there is one, in the same commit. With `later_ms` the season
+    /// continues until then. Returns whether its end was not recorded before.
     ///
     /// # Errors
     ///

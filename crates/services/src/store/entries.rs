@@ -395,7 +395,8 @@ pub(super) fn submit(
     Ok((Ok(verdicts), changes))
 }
 
-/// Stores scores that the rules of a game award, and leaves out those that are refused: the game has ended all the same.
+/// Stores scores that the rules of a game award, and leaves out those that are refused: the game has ended all the
+/// same.
 pub(super) fn award(sql: &mut dyn Sql, realm: &Realm, awards: &[NewScore]) -> Done<Vec<EntryChange>> {
     let mut changes = Vec::new();
     for award in awards {

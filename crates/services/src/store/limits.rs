@@ -51,8 +51,8 @@ pub struct Limits {
     pub save_bytes: u64,
     /// Bytes of one account's objects, and of those of the game itself.
     pub object_bytes: u64,
-    /// Bytes of the rooms of a guest, and as many of its logs, of its saves and of its objects, if other accounts may have
-    /// more. A guest is an account without a credential.
+    /// Bytes of the rooms of a guest, and as many of its logs, of its saves and of its objects, if other accounts may
+    /// have more. A guest is an account without a credential.
     pub guest_bytes: u64,
     /// Bytes of the rooms, logs, saves and objects of one app's environment. Default: those of the whole store.
     pub app_bytes: Option<u64>,

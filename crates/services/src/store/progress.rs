@@ -201,8 +201,8 @@ impl Store {
         .await
     }
 
-    /// The total of a statistic for all time, and for each of the last `days` days on which there was a write, the newest
-    /// first.
+    /// The total of a statistic for all time, and for each of the last `days` days on which there was a write, the
+    /// newest first.
     ///
     /// # Errors
     ///
@@ -497,7 +497,8 @@ fn count(sql: &mut dyn Sql, realm: &Realm, name: &str, is_more: bool) -> Done<()
     }
 }
 
-/// Deletes the statistics, achievements and ratings of an account. Totals of statistics stay. Returns the number of rows.
+/// Deletes the statistics, achievements and ratings of an account. Totals of statistics stay. Returns the number of
+/// rows.
 pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Done<u64> {
     if has_any(sql, (realm, account))? {
         count(sql, realm, PLAYERS, false)?;

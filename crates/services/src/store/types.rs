@@ -297,7 +297,8 @@ pub struct Effects {
     pub notices: Vec<NewNotice>,
     /// For other services.
     pub webhooks: Vec<NewWebhook>,
-    /// For boards, from the rules of a game that has ended. What a board does not take is left out. Ignored for a new room.
+    /// For boards, from the rules of a game that has ended. What a board does not take is left out. Ignored for a new
+    /// room.
     pub awards: Vec<NewScore>,
     /// The room's retention, and the account that is charged. Default: unchanged.
     pub life: Option<RoomLife>,

@@ -1,5 +1,4 @@
-//! Boards that the game's own service writes through a player, that the rules of games write, and what is told when a
-//! season ends.
+//! Boards that the game's own service or the rules of games write, and the webhook at the end of a season.
 
 use crate::hall::{Hall, Setup, told_service};
 use core::time::Duration;
@@ -184,7 +183,7 @@ async fn t3_the_end_of_a_season_is_told_once_though_the_server_is_killed() {
     let weekly = json!({ "writers": "players", "reset": "0 4 * * 1", "tell": 2 });
     hall.define_written("week", weekly).await;
     hall.define_written("silent", json!({ "writers": "players", "reset": "0 4 * * 1" })).await;
-    // A board whose end is told by a later definition, while its season runs.
+    // A later definition adds the webhook for a season's end, while the season runs.
     hall.define_written("late", json!({ "writers": "players" })).await;
     let mut ids = Vec::new();
     for (name, score) in [("ada", 5), ("bob", 9), ("cyd", 1)] {

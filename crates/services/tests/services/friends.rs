@@ -1,4 +1,4 @@
-//! Friends over the services: requests and blocks, codes, and who is told that a friend is here.
+//! Friends over the services: requests, blocks and codes, and who is notified of a friend's presence.
 
 use crate::hall::{Hall, Socket};
 use parlor_server::Time;
@@ -65,13 +65,13 @@ async fn t2_friends_are_told_who_is_here_and_what_it_says() {
         (&list["friends"][0]["status"], &list["friends"][0]["online"]),
         (&json!("in a match"), &json!(true))
     );
-    // Who hides is away, and who comes later is told of all who are here.
+    // A hidden player is shown as away. A player who connects later gets the list of all who are present.
     hall.good("POST", "/presence", &bob, json!({ "visible": false })).await;
     assert_eq!(news(&mut ada_socket, "presence").await["friends"][0]["online"], json!(false));
     hall.good("POST", "/presence", &bob, json!({ "status": "back" })).await;
     assert_eq!(news(&mut ada_socket, "presence").await["friends"][0]["status"], json!("back"));
     let mut second = comes(&hall, &ada).await;
-    // A second device is told at the next change; what is so it reads from the list.
+    // A second device is notified of the next change. It reads the present state from the list.
     drop(bob_socket);
     for socket in [&mut ada_socket, &mut second] {
         let told = within(async {
@@ -151,7 +151,7 @@ async fn threat_44_t2_a_device_that_reads_nothing_is_told_only_what_is_so() {
     let _bob_socket = comes(&hall, &bob).await;
     let mut ada_socket = comes(&hall, &ada).await;
     news(&mut ada_socket, "presence").await;
-    // Within a second, all that happens is one list, of what is so at its end.
+    // All changes within a second are one list: the state at the end of the second.
     let mut last = String::new();
     for number in 0..5 {
         last = format!("level {number}");

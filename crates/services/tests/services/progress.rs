@@ -1,4 +1,5 @@
-//! Statistics, achievements and ratings over the services: who may write, what is refused, and what follows from a write.
+//! Statistics, achievements and ratings over the services: who may write, what is refused, and what follows from a
+//! write.
 
 use crate::hall::Hall;
 use parlor_services::store::Role;

@@ -1,7 +1,7 @@
 //! Lobbies and parties: players who gather before they go into a room together.
 //!
-//! A [`Lobbies`] has those of one realm. Time is an argument, and ids and codes are drawn by the caller. A lobby ends with
-//! its last member; a member without a connection keeps its seat for a short time.
+//! A [`Lobbies`] has those of one realm. Time is an argument, and ids and codes are drawn by the caller. A lobby ends
+//! with its last member; a member without a connection keeps its seat for a short time.
 
 mod find;
 mod one;

@@ -187,7 +187,7 @@ impl Gone {
 /// Something to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LobbyNews {
-    /// A lobby has changed: its members are told.
+    /// A lobby has changed: notify its members.
     Changed(LobbyId),
     /// A player is no longer a member.
     Gone {

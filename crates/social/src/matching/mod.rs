@@ -1,8 +1,8 @@
 //! The matchmaker: tickets of one queue become groups.
 //!
-//! A [`Pool`] is one queue of one realm. Time is an argument, and what decides are whole numbers: the same inputs give the
-//! same matches on every machine. A ticket is tried some time after it came, and again each time its limits have grown;
-//! due tries are done oldest ticket first, each with bounded work.
+//! A [`Pool`] is one queue of one realm. Time is an argument, and what decides are whole numbers: the same inputs
+//! give the same matches on every machine. A ticket is tried some time after it came, and again each time its limits
+//! have grown; due tries are done oldest ticket first, each with bounded work.
 
 mod group;
 mod hand_out;
@@ -278,8 +278,8 @@ impl Pool {
         self.held.is_empty() && self.offers.is_empty()
     }
 
-    /// Does what is due, in at most `budget` steps and those of one try more. Most steps are tickets that are looked at.
-    /// Returns what is left of the budget, or `None` if there is more to do.
+    /// Does what is due, in at most `budget` steps and those of one try more. Most steps are tickets that are looked
+    /// at. Returns what is left of the budget, or `None` if there is more to do.
     pub fn work(&mut self, budget: u32, now: Duration) -> Option<u32> {
         let mut left = budget;
         while self.next_timeout().is_some_and(|at| at <= now) {
@@ -398,8 +398,8 @@ impl Pool {
         steps
     }
 
-    /// Others that go with a ticket, by their skill outwards from its own, or from where the last try has stopped. Also how
-    /// many were looked at, and how far, if there are more.
+    /// Others that go with a ticket, by their skill outwards from its own, or from where the last try has stopped.
+    /// Also how many were looked at, and how far, if there are more.
     fn candidates(&self, no: No, now: Duration) -> (Vec<(No, &Ticket)>, u32, Option<Looked>) {
         let none = (Vec::new(), 0, None);
         let Some(held) = self.held.get(&no) else { return none };

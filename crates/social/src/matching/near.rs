@@ -1,7 +1,8 @@
 //! Waiting tickets by skill, and the walk from one of them outwards.
 //!
-//! Tickets of one partition that say and want the same are of one kind, and have a list of their own. A try decides once
-//! for each kind whether the filters fit, and walks only the lists that do. Tickets that nobody fits cost others nothing.
+//! Tickets of one partition that say and want the same are of one kind, and have a list of their own. A try decides
+//! once for each kind whether the filters fit, and walks only the lists that do. Tickets that nobody fits cost others
+//! nothing.
 
 use super::No;
 use super::ticket::{Ticket, filters_fit};

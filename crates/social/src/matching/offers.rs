@@ -90,8 +90,8 @@ impl Offers {
 }
 
 impl Pool {
-    /// Takes an offer, or renews it: seats that were kept for players who were sent are free again, because the offer counts
-    /// those who came. It holds for a minute.
+    /// Takes an offer, or renews it: seats that were kept for players who were sent are free again, because the offer
+    /// counts those who came. It holds for a minute.
     ///
     /// # Errors
     /// [`OfferRefused`].

@@ -123,9 +123,9 @@ fn who_misses_a_packet_builds_on_what_came_after_it() {
     assert_eq!((figures.ages[0], figures.ages[1]), (1.0, 3.0));
 }
 
-/// Each member has an entity that only it sees, as its input acknowledgement is. Half of them have lower slots than the
-/// common ones. Acknowledgements take 1 to `ages` ticks, by turns. If `views` is not 0, one of so many entities is hidden
-/// from each member, by turns. Returns the entries that each tick encoded at the end.
+/// Each member has an entity that only it sees, as its input acknowledgement is. Half of them have lower slots than
+/// the common ones. Acknowledgements take 1 to `ages` ticks, by turns. If `views` is not 0, one of so many entities
+/// is hidden from each member, by turns. Returns the entries that each tick encoded at the end.
 fn with_own_entities(members: u32, ages: u32, views: u32) -> u64 {
     let place = Component::builder("place").field("at", Kind::vector3(0.0, 1_000.0, 1.0 / 64.0)).build();
     let schema = Arc::new(Schema::builder().component(place).build().unwrap());

@@ -70,8 +70,8 @@ const DATAGRAM_RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Packets that a peer may receive without an immediate acknowledgement.
 const ACK_THRESHOLD: VarInt = VarInt::from_u32(10);
-/// Maximum delay of that acknowledgement: a packet of the next step at 30 Hz takes it along. The library asks for at most
-/// the round trip, or 25 ms if that is shorter.
+/// Maximum delay of that acknowledgement: a packet of the next step at 30 Hz takes it along. The library asks for at
+/// most the round trip, or 25 ms if that is shorter.
 const ACK_DELAY: Duration = Duration::from_millis(40);
 /// Requested size of the shared socket's buffers.
 const UDP_BUFFER_BYTES: usize = 2 * 1024 * 1024;

@@ -126,7 +126,7 @@ impl Table {
             let (seq, to) = match effect {
                 Effect::Notice(notice) => (notice.seq, &notice.to),
                 Effect::Push(push) => (push.seq, &push.to),
-                // For boards; nobody is told.
+                // For boards; nobody is notified.
                 Effect::Award(_) => continue,
             };
             assert_eq!(seq, self.last_seq + 1, "notices are counted without a gap");

@@ -1,5 +1,5 @@
-//! Redis beside `boards`: a sorted set on the same machine, with as many connections. Each score is written and its rank
-//! asked in one round trip, and the append-only file is synced before the answer, as Parlor's store is.
+//! Redis beside `boards`: a sorted set on the same machine, with as many connections. Each score is written and its
+//! rank asked in one round trip, and the append-only file is synced before the answer, as Parlor's store is.
 
 use super::Held;
 use crate::load::Spent;

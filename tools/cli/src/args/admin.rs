@@ -82,7 +82,8 @@ pub(crate) enum Task {
     },
     /// List bans
     Bans,
-    /// Define boards, statistics, achievements, ladders and queues, or change their definitions; what players have stays
+    /// Define boards, statistics, achievements, ladders and queues, or change their definitions; what players have
+    /// stays
     Define {
         /// TOML with a table `[board.NAME]`, `[statistic.NAME]`, `[achievement.NAME]`, `[ladder.NAME]` or
         /// `[queue.NAME]` for each: docs/boards.md, docs/progress.md and docs/matchmaking.md have the fields

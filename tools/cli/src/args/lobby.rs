@@ -3,8 +3,8 @@
 use super::signed_in::SignedInArgs;
 use clap::{Args, Subcommand};
 
-/// Gathers players in a lobby. Each line that you type is said to all; /ready, /kick NAME, /give NAME, /room CODE and /leave
-/// are commands.
+/// Gathers players in a lobby. Each line that you type is said to all; /ready, /kick NAME, /give NAME, /room CODE and
+/// /leave are commands.
 #[derive(Debug, Args)]
 pub(crate) struct LobbyArgs {
     #[command(flatten)]

@@ -77,7 +77,8 @@ pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
 /// Joins a room by its code or link.
 fn join(args: &PlayArgs, name: &str, invite: &str, account: Option<&Account>) -> anyhow::Result<Room> {
     let invite = nearby::invite(player::APP, invite, &args.connect)?;
-    // Each input counts in the step that it was made in: no dash is lost because two came between two steps of the host.
+    // Each input counts in the step that it was made in: no dash is lost because two came between two steps of the
+    // host.
     let builder = Room::join(player::APP, &invite).lead();
     open(account.into_iter().fold(builder, |builder, account| builder.account(account)), args, name)
 }

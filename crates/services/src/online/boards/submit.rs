@@ -47,7 +47,8 @@ pub(crate) struct SubmitScore {
     /// a board of sums.
     #[schemars(length(min = 1, max = ID_BYTES_MAX))]
     id: Option<String>,
-    /// What the game's own service signed: lets a player submit this score to a board of the writer `server`. It is good once.
+    /// What the game's own service signed: lets a player submit this score to a board of the writer `server`. It is
+    /// good once.
     #[schemars(length(min = 1, max = RECEIPT_BYTES_MAX))]
     receipt: Option<String>,
 }

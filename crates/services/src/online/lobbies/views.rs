@@ -52,7 +52,8 @@ pub(crate) struct CreateLobby {
 pub(crate) struct FindLobbies {
     /// Only those of this bucket.
     pub(super) bucket: Option<String>,
-    /// Conditions on properties; with an `@` on `name`, `members`, `max`, `free`, `ready` and `friends` of the lobby itself.
+    /// Conditions on properties; with an `@` on `name`, `members`, `max`, `free`, `ready` and `friends` of the lobby
+    /// itself.
     pub(super) filter: Option<Filter>,
     /// At least so many free seats; default: 1.
     #[schemars(range(max = LOBBY_SEATS_MAX))]

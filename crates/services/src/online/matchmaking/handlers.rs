@@ -22,7 +22,7 @@ use parlor_social::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Time for which an offer holds, as clients are told.
+/// Lifetime of an offer, as sent to clients.
 const OFFER_HOLDS: Duration = Duration::from_secs(60);
 
 impl Services {

@@ -140,7 +140,7 @@ fn of_operators() -> Vec<Operation> {
             "admin.end_lobby",
             post("/admin/lobbies/{lobby}/end"),
             ADMIN,
-            "Ends a lobby; its members are told",
+            "Ends a lobby and notifies its members",
             lobbies::end,
         )
         .refuses(&[&["no_such_lobby"]]),
