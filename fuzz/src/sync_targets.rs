@@ -135,7 +135,7 @@ fn read_body(schema: &Schema, tables: &Tables, everything: bool, body: &[u8]) ->
             output_bytes += lanes.len() * 4 + blobs.iter().map(Bytes::len).sum::<usize>();
             rows.push((id, lanes, blobs));
         }
-        assert!(entries.last().is_none_or(|last| last.head.slot < head.slot));
+        assert!(entries.iter().all(|other| other.head.slot != head.slot), "a slot has one entry");
         entries.push(Entry { head, rows });
         assert!(entries.len() <= PACKET_ENTRIES_MAX && output_bytes <= PACKET_OUTPUT_BYTES_MAX);
     }

@@ -4,6 +4,9 @@
 #[path = "../../../fuzz/src/sync_targets.rs"]
 mod sync_targets;
 
+use parlor_proto::TickRate;
+use parlor_sync::delta::{EntryHead, EntryKind, Meta, Tables, Writer};
+use parlor_sync::schema::ComponentId;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::path::Path;
@@ -77,7 +80,104 @@ fn script() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(form, spawns, steps)| [vec![form], spawns.concat(), steps.concat()].concat())
 }
 
+/// An entry of a host that contradicts itself.
+#[derive(Clone, Debug)]
+struct Claim {
+    head: EntryHead,
+    /// Determines the values of its components.
+    seed: u32,
+}
+
+/// Few slots, labels and generations, so that entries often concern the same row.
+fn claim() -> impl Strategy<Value = Claim> {
+    let kind = prop::sample::select(vec![EntryKind::Spawn, EntryKind::Update, EntryKind::Despawn]);
+    let components = prop::sample::select(vec![0u64, 1, 4, 5]);
+    (kind, 0u16..3, 0u32..4, components, 0u16..2, 1u32..4, any::<bool>(), 0u32..3).prop_map(
+        |(kind, slot, row_age, mask, generation, age, changes, seed)| {
+            let mut head = EntryHead { kind, row_age, ..EntryHead::update(slot) };
+            if kind == EntryKind::Update {
+                (head.history, head.ages[0]) = (1, age);
+            }
+            if kind == EntryKind::Spawn || kind == EntryKind::Update && changes {
+                (head.mask, head.mask_changed, head.changed) = (mask, true, mask);
+                head.meta = Some(Meta::default());
+            }
+            head.generation = if kind == EntryKind::Spawn { generation } else { 0 };
+            Claim { head, seed }
+        },
+    )
+}
+
+/// The packet of these entries, in a stream of everything.
+fn packet(number: u16, tick: u32, is_last: bool, claims: &[Claim]) -> Vec<u8> {
+    let schema = &sync_targets::GAME;
+    let tables = Tables::new(schema, TickRate::DEFAULT);
+    // Plain, complete; the epoch is that of packet 0, and so are the floors.
+    let mut out = vec![8 | 4 | u8::from(is_last)];
+    out.extend(number.to_le_bytes());
+    out.extend([0, u8::try_from(number).expect("there are few packets")]);
+    out.extend(tick.to_le_bytes());
+    let mut writer = Writer::new();
+    writer.begin_plain(&tables);
+    for Claim { head, seed } in claims {
+        writer.head(&tables, head);
+        for id in ComponentId::in_mask(head.changed) {
+            let (lanes, blobs) = sync_targets::row_of(&schema.components()[id.index()], *seed);
+            writer.component(&tables, id, &[], &lanes, &blobs);
+        }
+    }
+    writer.finish(&tables, &mut out);
+    out
+}
+
+/// Entries up to the third descent of their slots: they may begin again once.
+fn in_one_packet(mut claims: Vec<Claim>) -> Vec<Claim> {
+    let mut descents = 0;
+    let slots: Vec<u16> = claims.iter().map(|claim| claim.head.slot).collect();
+    let until = slots.windows(2).position(|pair| {
+        descents += u8::from(pair[1] <= pair[0]);
+        descents > 1
+    });
+    claims.truncate(until.map_or(claims.len(), |last| last + 1));
+    claims
+}
+
+/// Applies packets of these entries, each so many ticks after the one before, and passes the world on.
+fn pass_on<'a>(packets: impl IntoIterator<Item = (&'a [Claim], u32, bool)>) {
+    let (mut script, mut tick) = (vec![1], 10);
+    for (number, (claims, on, is_last)) in (0..).zip(packets) {
+        tick += on;
+        let packet = packet(number, tick, is_last, claims);
+        script.extend(u16::try_from(packet.len()).expect("it is short").to_be_bytes());
+        script.extend(packet);
+    }
+    sync_targets::world(&script);
+}
+
+/// A second row with the label of an earlier one has a component more, and an update builds on it.
+#[test]
+fn threat_15_of_two_rows_with_one_label_the_first_counts() {
+    let spawn = |mask| {
+        let head = EntryHead { kind: EntryKind::Spawn, mask_changed: true, ..EntryHead::update(1) };
+        let head = EntryHead { mask, changed: mask, meta: Some(Meta::default()), ..head };
+        [Claim { head, seed: 0 }]
+    };
+    let update = |age| {
+        let head = EntryHead { history: 1, ages: [age, 0, 0], ..EntryHead::update(1) };
+        [Claim { head, seed: 0 }]
+    };
+    let packets = [(&spawn(0)[..], 0), (&update(2), 2), (&spawn(1), 0), (&[], 1), (&update(1), 0)];
+    pass_on(packets.map(|(claims, on)| (claims, on, false)));
+}
+
 proptest! {
+    #[test]
+    fn threat_15_hosts_that_contradict_themselves(
+        packets in vec((vec(claim(), 0..6).prop_map(in_one_packet), 0u32..4, any::<bool>()), 1..14)
+    ) {
+        pass_on(packets.iter().map(|(claims, on, is_last)| (&claims[..], *on, *is_last)));
+    }
+
     #[test]
     fn schemas_with_other_bytes(bytes in changed(&SCHEMAS)) {
         sync_targets::schema(&bytes);

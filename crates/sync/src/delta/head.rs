@@ -31,6 +31,11 @@ impl LastHead {
         LastHead { slot: 0, is_again: false, was_next: true, was_same: true, head: EntryHead::update(0) }
     }
 
+    /// Whether the slots have begun again.
+    pub(super) fn is_again(&self) -> bool {
+        self.is_again
+    }
+
     /// The gap from the last slot to this one: 1 for the next.
     fn gap_to(&self, slot: u16) -> u32 {
         let slot = u32::from(slot);

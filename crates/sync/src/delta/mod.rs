@@ -243,6 +243,12 @@ pub enum DeltaError {
     /// The slot is out of range.
     #[error("an entry names a slot that no world has: the sender's world is larger, or the body was changed")]
     Slot,
+    /// A slot has two entries.
+    #[error("slot {slot} has two entries in one packet: the sender is faulty, or the body was changed")]
+    Twice {
+        /// The slot.
+        slot: u16,
+    },
     /// The audience is invalid.
     #[error("an audience has too many members, or not in order")]
     Audience,

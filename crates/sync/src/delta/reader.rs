@@ -18,6 +18,9 @@ pub struct Reader<'a> {
     learner: Learner,
     last: LastHead,
     everything: bool,
+    /// The slots before slots begin again, and how many of them are below the last one since then.
+    before: Vec<u16>,
+    below: usize,
     entries: usize,
     output_bytes: usize,
 }
@@ -43,7 +46,8 @@ impl<'a> Reader<'a> {
     fn of(tables: &'a Tables, source: Source<'a>, everything: bool) -> Self {
         let mut learner = Learner::default();
         learner.begin(tables);
-        Reader { tables, source, learner, last: LastHead::new(), everything, entries: 0, output_bytes: 0 }
+        let (last, before) = (LastHead::new(), Vec::new());
+        Reader { tables, source, learner, last, everything, before, below: 0, entries: 0, output_bytes: 0 }
     }
 
     /// Reads the head of the next entry; `None` at the end of the body. All changed components of an entry
@@ -78,8 +82,21 @@ impl<'a> Reader<'a> {
             Some(_) if self.entries > PACKET_ENTRIES_MAX => {
                 Err(DeltaError::TooMuch { what: "1,024 entries" })
             }
-            head => Ok(head),
+            Some(head) => {
+                self.note_slot(head.slot)?;
+                Ok(Some(head))
+            }
         }
+    }
+
+    /// Checks that a packet has one entry for each slot.
+    fn note_slot(&mut self, slot: u16) -> Result<(), DeltaError> {
+        if !self.last.is_again() {
+            self.before.push(slot);
+            return Ok(());
+        }
+        self.below += self.before[self.below..].iter().take_while(|before| **before < slot).count();
+        if self.before.get(self.below) == Some(&slot) { Err(DeltaError::Twice { slot }) } else { Ok(()) }
     }
 
     /// Reads a component into `lanes` and `blobs`, which have the component's lengths, against the writer's

@@ -406,16 +406,28 @@ fn slots_may_begin_again_once() {
     let schema = Schema::builder().build().unwrap();
     let tables = Tables::new(&schema, TickRate::DEFAULT);
     let last = u16::try_from(ENTITIES_MAX - 1).unwrap();
-    for slots in [&[7, 9, 3, 4, 9][..], &[3, 3], &[last, 0, last], &[last, last]] {
+    let written = |slots: &[u16]| {
         let (mut writer, mut body) = (Writer::new(), Vec::new());
         writer.begin(&tables, false);
         slots.iter().for_each(|slot| writer.head(&tables, &EntryHead::update(*slot)));
         writer.finish(&tables, &mut body);
+        body
+    };
+    for slots in [&[7, 9, 3, 4, 8][..], &[4, 3], &[last, 0, last - 1]] {
+        let body = written(slots);
         let mut reader = Reader::new(&tables, &body, false);
         for slot in slots {
             assert_eq!(reader.head().unwrap().map(|head| head.slot), Some(*slot), "of {slots:?}");
         }
         assert_eq!(reader.head(), Ok(None));
+    }
+    // Each slot has one entry.
+    for slots in [&[7, 9, 3, 4, 9][..], &[3, 3], &[last, 0, last], &[last, last], &[5, 8, 6, 7, 8]] {
+        let body = written(slots);
+        let mut reader = Reader::new(&tables, &body, false);
+        let (slot, before) = slots.split_last().unwrap();
+        before.iter().for_each(|_| assert!(reader.head().is_ok(), "of {slots:?}"));
+        assert_eq!(reader.head(), Err(DeltaError::Twice { slot: *slot }), "of {slots:?}");
     }
     // No writer begins a third run.
     let (mut last_head, slots) = (head::LastHead::new(), u32::try_from(ENTITIES_MAX).unwrap());

@@ -81,7 +81,8 @@ impl Writer {
         (self.everything, self.is_plain) = (other.everything, other.is_plain);
     }
 
-    /// Writes the head of an entry. Slots must ascend, and may begin again once.
+    /// Writes the head of an entry. Slots must ascend, and may begin again
+    /// once; no two may be equal.
     pub fn head(&mut self, tables: &Tables, given: &EntryHead) {
         let models = (&mut self.learner.models[..], tables);
         let (last, everything) = (&mut self.last, self.everything);
