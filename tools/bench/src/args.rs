@@ -1,6 +1,7 @@
 //! The command line of `parlor-bench`.
 
 use super::feel::Quality;
+use super::instructions::{InstructionsArgs, PlayRoomArgs};
 use super::pace::Pace;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -36,6 +37,8 @@ pub(crate) enum Bench {
     Lobbies(LobbiesArgs),
     /// Whether a room costs more where there are many, in instructions
     Rooms(RoomsArgs),
+    /// Instructions of the hub for each packet and message, by part of the program
+    Instructions(InstructionsArgs),
     /// What it takes to share a thousand walkers with 16 clients, beside other libraries: see bench/peers/README.md
     Replicate(ReplicateArgs),
     /// 100 players who all see each other: what the state engine takes for each tick
@@ -58,6 +61,9 @@ pub(crate) enum Bench {
     /// Drives a hub without sockets, for `rooms` to count what it does
     #[command(hide = true)]
     DriveHub(DriveHubArgs),
+    /// Plays in a room without sockets, for `instructions` to count what its hub does
+    #[command(hide = true)]
+    PlayRoom(PlayRoomArgs),
 }
 
 /// What every bench takes.

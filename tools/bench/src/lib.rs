@@ -20,6 +20,7 @@ mod host_world;
 mod hostloss;
 mod http;
 mod idle;
+mod instructions;
 mod join;
 mod latency;
 mod load;
@@ -49,6 +50,7 @@ mod stand;
 mod table;
 mod tally;
 mod turns;
+mod valgrind;
 
 use anyhow::Context;
 use args::{Bench, BenchArgs};
@@ -85,6 +87,7 @@ fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Matchmaker(args) => matchmaker::run(args),
         Bench::Lobbies(args) => lobbies::run(args),
         Bench::Rooms(args) => rooms::run(args),
+        Bench::Instructions(args) => instructions::run(args),
         Bench::Replicate(args) => replicate::run(args),
         Bench::ServeWalkers(args) => replicate::serve(args),
         Bench::Crowd(args) => crowd::run(args),
@@ -95,6 +98,7 @@ fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Rollback(args) => rollback::run(args),
         Bench::Soak(args) => on_one_thread(async |cores| soak::run(cores, args).await),
         Bench::DriveHub(args) => rooms::drive(args),
+        Bench::PlayRoom(args) => instructions::play(args),
     }
 }
 

@@ -17,10 +17,12 @@ pub(crate) struct Part {
     pub percent: f64,
 }
 
+const ALLOCATOR: &str = "allocator";
+
 /// What a symbol must contain to be of a part. The first that fits counts.
 const PARTS: [(&str, &[&str]); 10] = [
     (
-        "allocator",
+        ALLOCATOR,
         &["malloc", "cfree", "_int_free", "realloc", "calloc", "unlink_chunk", "__rust_", "__rdl_", "RawVec"],
     ),
     ("state engine", &["parlor_sync"]),
@@ -120,9 +122,12 @@ fn parts(report: &str) -> anyhow::Result<Vec<Part>> {
 }
 
 /// The part of a symbol, with its mark for kernel or user space before it.
-fn part_of(symbol: &str) -> &'static str {
+pub(crate) fn part_of(symbol: &str) -> &'static str {
     if symbol.starts_with("[k]") {
         return KERNEL;
+    }
+    if symbol == "free" {
+        return ALLOCATOR;
     }
     let fits = |marks: &[&str]| marks.iter().any(|mark| symbol.contains(mark));
     PARTS.iter().find(|(_, marks)| fits(marks)).map_or(REST, |(name, _)| name)

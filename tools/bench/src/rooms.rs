@@ -5,6 +5,7 @@
 use super::args::{DriveHubArgs, RoomsArgs};
 use super::member::{Counted, Wish, speech};
 use super::table::{Table, figure};
+use super::valgrind;
 use crate::output::{print, tell};
 use anyhow::{Context, bail, ensure};
 use parlor_hub::{Config, Hub, Origin, Output};
@@ -13,7 +14,6 @@ use parlor_proto::{ConnectionId, Instant, LinkKind, Packet, RoomCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::VecDeque;
-use std::process::Command;
 use std::time::Duration;
 
 /// Members of each room: a turn game for two.
@@ -70,20 +70,12 @@ fn rows(counts: &[(u32, u64, u64)], ticks: u32) -> Vec<Row> {
 
 /// The instructions of a process that drives a hub.
 fn count(rooms: u32, prepare: u32, ticks: u32) -> anyhow::Result<u64> {
-    let binary = std::env::current_exe().context("this binary's own path is not known")?;
-    let mut command = Command::new("valgrind");
-    command.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
-    command.arg(binary).arg("drive-hub");
+    let tool = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
+    let mut options = vec!["drive-hub".to_owned()];
     for (option, value) in [("--rooms", rooms), ("--prepare", prepare), ("--ticks", ticks)] {
-        command.arg(option).arg(value.to_string());
+        options.extend([option.to_owned(), value.to_string()]);
     }
-    let output = command
-        .output()
-        .context("valgrind cannot be started: install it (Debian, Ubuntu: apt install valgrind)")?;
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    let last = complaints.lines().last().unwrap_or_default();
-    ensure!(output.status.success(), "driving a hub under valgrind failed: {last}");
-    let driven: Driven = serde_json::from_slice(&output.stdout).context("the driven hub says nothing")?;
+    let (driven, complaints): (Driven, String) = valgrind::run(&tool, &options)?;
     let expected = u64::from(rooms) * u64::from(ticks) * u64::from(MEMBERS * (MEMBERS - 1));
     let relayed = driven.messages_relayed;
     ensure!(
