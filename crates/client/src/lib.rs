@@ -138,6 +138,9 @@ mod documents {
     struct Impair;
     #[doc = include_str!("../../../docs/recording.md")]
     struct Recording;
+    #[cfg(feature = "server")]
+    #[doc = include_str!("../../../docs/testing.md")]
+    struct Testing;
     #[cfg(feature = "online")]
     #[doc = include_str!("../../../docs/coming-from.md")]
     struct ComingFrom;

@@ -14,7 +14,7 @@ use support::{PATIENCE, Patience};
 const PLAYERS: u16 = 64;
 
 #[test]
-fn sixty_four_players_move_their_dots_and_see_those_of_all() {
+fn a22_sixty_four_players_move_their_dots_and_see_those_of_all() {
     let mut hall = Hall::start_with(|config| config.dedicated = true);
     let room = Room::host("dots").dedicated().max_players(PLAYERS).registry(hall.registry.clone()).open();
     let (codes, code) = mpsc::sync_channel(1);

@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_drawn_code_is_typed_in_any_case(seed: u64, len in prop_oneof![CODE_LEN_MIN..=CODE_LEN_MAX, Just(MATCH_ID_LEN)]) {
+        fn a4_a_drawn_code_is_typed_in_any_case(seed: u64, len in prop_oneof![CODE_LEN_MIN..=CODE_LEN_MAX, Just(MATCH_ID_LEN)]) {
             let mut state = seed;
             let code = RoomCode::draw(len, || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -149,7 +149,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_code_or_an_error(text in ".{0,20}") {
+        fn a4_any_text_is_a_code_or_an_error(text in ".{0,20}") {
             let good = matches!(text.len(), 4..=12 | 16) && text.bytes().all(|b| b.is_ascii_alphanumeric());
             prop_assert_eq!(text.parse::<RoomCode>().is_ok(), good);
         }

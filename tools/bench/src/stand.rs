@@ -293,6 +293,16 @@ mod tests {
         assert!(counts.bytes > 0 && counts.commit > Duration::ZERO && counts.publish > Duration::ZERO);
     }
 
+    /// In the plain form a walker is its slot, and its place and rotation as numbers of 32 bits.
+    #[test]
+    fn x14_what_moves_takes_a_fifth_of_its_plain_bytes() {
+        const PLAIN_BYTES: u64 = 2 + 3 * 4 + 4 * 4;
+        let mut stand = stand(100, 40);
+        stand.run(30).expect("it runs");
+        let counts = stand.run(60).expect("it runs");
+        assert!(5 * counts.bytes <= counts.updates * PLAIN_BYTES, "{counts:?}");
+    }
+
     #[test]
     fn what_stands_still_costs_nothing() {
         let mut stand = stand(0, 40);

@@ -54,6 +54,39 @@ pub(super) fn tests(house: &House) -> Vec<Violation> {
     violations
 }
 
+/// The document with a row for each capability.
+const CAPABILITIES: &str = "docs/coming-from.md";
+/// Ids of capabilities: a letter, and the numbers from 1 on.
+const IDS: [(char, u32); 6] = [('A', 22), ('M', 15), ('T', 12), ('N', 6), ('R', 10), ('X', 16)];
+/// Ids without a row: what is not there yet.
+const IDS_OPEN: [&str; 4] = ["X4", "X5", "X10", "X13"];
+
+/// Each capability has a row whose last column names a test with the capability's id in its name.
+pub(super) fn capabilities(house: &House) -> Vec<Violation> {
+    let document = house.documents.iter().find(|document| document.path == CAPABILITIES);
+    let text = document.map_or("", |document| document.text.as_str());
+    let is_there = |name: &str| house.sources.iter().any(|source| source.has_function(name));
+    let ids = IDS.into_iter().flat_map(|(letter, count)| (1..=count).map(move |at| format!("{letter}{at}")));
+    let shown = ids.filter(|id| !IDS_OPEN.contains(&id.as_str()));
+    let wrong = shown.filter_map(|id| Some((row_fault(text, &id, is_there)?, id)));
+    wrong.map(|(fault, id)| Violation::new(CAPABILITIES, "capabilities", format!("{id}: {fault}"))).collect()
+}
+
+/// What is wrong with a capability's row, if anything.
+fn row_fault(text: &str, id: &str, is_there: impl Fn(&str) -> bool) -> Option<String> {
+    let Some(row) = text.lines().find(|line| line.starts_with(&format!("| {id} |"))) else {
+        return Some("has no row".to_owned());
+    };
+    let column = row.trim_end().trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+    let tests: Vec<&str> = column.split('`').skip(1).step_by(2).collect();
+    let has_id = |name: &&&str| name.split('_').any(|word| word.eq_ignore_ascii_case(id));
+    match tests.iter().find(|name| !has_id(name) || !is_there(name)) {
+        Some(name) => Some(format!("`{name}` is no test with this id in its name")),
+        None if tests.is_empty() => Some("names no test".to_owned()),
+        None => None,
+    }
+}
+
 fn named_tests(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| {
@@ -166,6 +199,16 @@ mod tests {
     fn tests_are_found_by_their_names() {
         let text = "| `threat_04_it_holds`, `threat_5_x` | threats, `threat_model` |";
         assert_eq!(named_tests(text).collect::<Vec<_>>(), ["threat_04_it_holds", "threat_5_x"]);
+    }
+
+    #[test]
+    fn a_capability_without_its_test_is_found() {
+        let fault = |row: &str| row_fault(row, "A4", |name| name.starts_with("a4_") || name == "x1_y");
+        assert_eq!(fault("| A4 | codes | [guide](guide.md) | `a4_a_code`, `a4_other` |"), None);
+        assert_eq!(fault("| A40 | codes | | `a4_a_code` |"), Some("has no row".to_owned()));
+        assert_eq!(fault("| A4 | `codes` | | |"), Some("names no test".to_owned()));
+        assert!(fault("| A4 | | | `a4_a_code`, `x1_y` |").is_some_and(|fault| fault.contains("x1_y")));
+        assert!(fault("| A4 | | | `gone_a4` |").is_some_and(|fault| fault.contains("gone_a4")));
     }
 
     #[test]

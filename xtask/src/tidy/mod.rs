@@ -32,6 +32,7 @@ pub(crate) fn check(root: &Path) -> Vec<Violation> {
         docs::dependencies,
         docs::links,
         docs::tests,
+        docs::capabilities,
     ];
     let mut violations: Vec<Violation> = rules.iter().flat_map(|rule| rule(&house)).collect();
     violations.sort();

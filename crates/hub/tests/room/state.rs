@@ -229,7 +229,7 @@ fn a_guest_is_sent_what_is_near_its_own_and_nothing_else() {
 }
 
 #[test]
-fn a_member_is_sent_no_more_than_its_budget_and_whole_packets() {
+fn x7_a_member_is_sent_no_more_than_its_budget_and_whole_packets() {
     let slow = Setup { state_bytes_per_second: 10_000, ..setup(settings(RoomKind::Dedicated, &schema())) };
     let mut house = House::of(12, slow, 2);
     house.loss_per_mille = 50;

@@ -127,7 +127,7 @@ fn numbers(entries: &[Value]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn a_kept_match_is_read_back_after_a_restart_as_its_members_saw_it() {
+async fn n6_a_kept_match_is_read_back_after_a_restart_as_its_members_saw_it() {
     let hall = Hall::open().await;
     let mut two = Two::meet(&hall).await;
     let seen = two.talk(20).await;

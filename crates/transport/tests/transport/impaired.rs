@@ -152,7 +152,7 @@ async fn survivors(text: &str) -> (Vec<u32>, ProxyCounts) {
 }
 
 #[tokio::test]
-async fn the_same_seed_loses_the_same_datagrams() {
+async fn a13_the_same_seed_loses_the_same_datagrams() {
     within(async {
         let (came, counts) = survivors("loss=20%,duplicate=10%,seed=5").await;
         assert!(counts.there.lost > 40 && counts.there.duplicated > 10, "{counts:?}");

@@ -163,7 +163,7 @@ fn what_moves_is_shown_between_two_ticks() {
 }
 
 #[test]
-fn a_guest_predicts_its_own_and_the_host_confirms() {
+fn x11_a_guest_predicts_its_own_and_the_host_confirms() {
     let mut net = Net::new();
     let more = || [schema(), ("predict", list(["ball".into()]))];
     let host = net.host(more());
@@ -273,7 +273,7 @@ fn each_decides_of_its_own_state_and_others_see_it() {
 }
 
 #[test]
-fn a_rollback_lane_has_the_same_state_at_both_ends() {
+fn x11_a_rollback_lane_has_the_same_state_at_both_ends() {
     let mut net = Net::new();
     let host = net.host([("tickHz", 60.into())]);
     let guest = net.join(host, []);

@@ -20,7 +20,7 @@ use parlor_sync::keyed::Audience;
 use std::time::Duration;
 
 #[test]
-fn a_path_comes_up_and_state_inputs_and_messages_move_over() {
+fn a15_a16_a_path_comes_up_and_state_inputs_and_messages_move_over() {
     let mut room = room(1, &[PathMode::Auto, PathMode::Auto], Link::quic(), Some(Link::quic().latency_ms(5)));
     room.connect(&[1, 2]);
     assert_eq!(room.sim.paths_made(), 2);

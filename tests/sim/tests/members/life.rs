@@ -41,7 +41,7 @@ fn room(sim: &mut Sim, seed: u64, guests: usize) -> (PeerId, Vec<PeerId>) {
 }
 
 #[test]
-fn a_guest_joins_by_the_code_in_lower_case_and_both_see_both() {
+fn a4_a_guest_joins_by_the_code_in_lower_case_and_both_see_both() {
     for_seeds(SEEDS, |seed| {
         let mut sim = Sim::new(seed);
         let mut rng = parlor_sim::Rng::new(seed);

@@ -127,7 +127,7 @@ fn of_connection(events: &[Event]) -> Vec<&Event> {
 }
 
 #[test]
-fn a_connection_that_breaks_is_made_again_and_nothing_is_missed() {
+fn x2_a_connection_that_breaks_is_made_again_and_nothing_is_missed() {
     for_seeds(20, |seed| {
         let link = if seed % 2 == 0 { Link::quic().loss(20).jitter_ms(30) } else { Link::websocket() };
         let mut room = room(seed, link);
@@ -461,7 +461,7 @@ fn who_was_kicked_while_away_is_told_so() {
 }
 
 #[test]
-fn a_process_that_began_anew_has_its_seat_and_what_it_missed() {
+fn x2_a_process_that_began_anew_has_its_seat_and_what_it_missed() {
     for link in [LinkKind::Quic, LinkKind::WebSocket] {
         let mut room = room(8, Link::quic().as_kind(link));
         let id = room.id(room.guest);

@@ -25,7 +25,7 @@ fn a_room_is_connected_while_it_is_open_and_not_before_or_after() {
 }
 
 #[test]
-fn a_room_that_is_there_after_all_did_not_expire() {
+fn a17_a_room_that_is_there_after_all_did_not_expire() {
     let mut sim = Sim::keeping_seats(2, Duration::from_secs(2));
     let host = sim.host(Options::host(APP), Link::quic());
     let code = sim.code(host);

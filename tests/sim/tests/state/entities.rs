@@ -316,7 +316,7 @@ fn an_action_that_crosses_a_transfer_is_refused_to_whoever_asked() {
 }
 
 #[test]
-fn interpolated_components_move_evenly_and_own_ones_are_as_they_are() {
+fn m7_interpolated_components_move_evenly_and_own_ones_are_as_they_are() {
     for_seeds(SEEDS / 5, |seed| {
         let mut sim = Sim::new(seed);
         let link = Link::quic().latency_ms(50).jitter_ms(15);

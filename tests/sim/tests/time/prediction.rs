@@ -251,7 +251,7 @@ fn threat_22_a_member_that_stalls_for_a_minute_goes_on_bounded_and_holds_nobody_
 
 /// Reading smoothed values changes nothing.
 #[test]
-fn nothing_smoothed_ever_reaches_the_simulation() {
+fn m7_nothing_smoothed_ever_reaches_the_simulation() {
     let steps = |looks: bool| {
         let mut game = game(5, &[link((80, 10, 20))], looks);
         game.sim.run_for(2_000);
