@@ -18,7 +18,7 @@ use crate::event::{ClosedReason, Event};
 use crate::finding::Finding;
 use crate::inbox::Inbox;
 use crate::info::{Diagnostics, Mode, Role, RoomInfo};
-use crate::message::{check_name, encode_typed};
+use crate::message::{MessageOptions, check_name, encode_typed};
 use crate::migration::Migration;
 use crate::options::{Options, Protocol};
 use crate::paths::{Letter, Paths};
@@ -159,8 +159,23 @@ impl RoomCore {
         stamp: bool,
         now: Instant,
     ) -> Result<(), RoomError> {
-        let (payload, bytes) = encode_typed(kind, message)?;
-        self.post((channel::typed(lane), payload), bytes, to, stamp, now)
+        self.send_with(&MessageOptions { lane, stamp, event_time: None }, to, kind, message, now)
+    }
+
+    /// Sends a typed message with options.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_with<T: Serialize + ?Sized>(
+        &mut self,
+        options: &MessageOptions,
+        to: Recipient,
+        kind: &str,
+        message: &T,
+        now: Instant,
+    ) -> Result<(), RoomError> {
+        let (payload, bytes) = encode_typed(kind, options.event_time, message)?;
+        self.post((channel::typed(options.lane), payload), bytes, to, options.stamp, now)
     }
 
     /// Sends bytes on a channel of the game's own.

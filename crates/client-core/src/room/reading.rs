@@ -6,7 +6,7 @@ use crate::error::misbehaved;
 use crate::event::{ClosedReason, Event, Message};
 use crate::inbox::{Arrived, Came, Inbox};
 use crate::info::ReasonCode;
-use crate::message::{decode_typed, is_match_data, is_of_game};
+use crate::message::{Typed, decode_typed, is_match_data, is_of_game};
 use crate::migration::Held;
 use crate::rollback::RollbackLane;
 use crate::state::{News, SharedState};
@@ -165,7 +165,9 @@ impl RoomCore {
         }
         let event = match row.codec {
             Codec::Typed => match decode_typed(payload) {
-                Some((kind, value)) => Event::Message(Message { from, kind, order, value }),
+                Some(Typed { kind, event_time, value }) => {
+                    Event::Message(Message { from, kind, order, event_time, value })
+                }
                 None => {
                     self.messages_unreadable += 1;
                     return Ok(());

@@ -1,6 +1,6 @@
 //! Own states of players, and events among them.
 
-use parlor_client_core::{Event, Options, RoomError};
+use parlor_client_core::{Event, Message, MessageOptions, Options, RoomError};
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{Lane, MemberId};
 use parlor_sim::{Link, PeerId, Rng, SEEDS, Sim, for_seeds};
@@ -202,15 +202,12 @@ fn a_player_without_a_template_sends_none_and_reads_those_of_others() {
 
 fn heard(sim: &mut Sim, peer: PeerId) -> Vec<(String, i64)> {
     let events = sim.take_events(peer).into_iter();
-    let messages = events.filter_map(|event| match event {
-        Event::Message(message) => Some((message.kind.clone(), message.read().expect("it is a number"))),
-        _ => None,
-    });
-    messages.collect()
+    let read = |message: Message| (message.kind.clone(), message.read().expect("it is a number"));
+    events.filter_map(message).map(read).collect()
 }
 
 #[test]
-fn events_reach_all_others_or_the_primary_which_hands_over_when_it_lags() {
+fn t8_t10_events_reach_all_others_or_the_primary_which_hands_over_when_it_lags() {
     let mut sim = Sim::new(4);
     let peers = room(&mut sim, || Link::quic().jitter_ms(10).loss(30));
     sim.run_for(1_000);
@@ -244,4 +241,46 @@ fn events_reach_all_others_or_the_primary_which_hands_over_when_it_lags() {
     });
     sim.run_for(2_000);
     assert_eq!(heard(&mut sim, peers[1]), [("lap".to_owned(), 8)]);
+}
+
+/// However late a message comes, and out of order, its receivers read when it happened.
+#[test]
+fn t8_an_event_carries_the_time_at_which_it_happened() {
+    for_seeds(SEEDS / 20, |seed| {
+        let mut sim = Sim::new(seed);
+        let peers = room(&mut sim, || Link::quic().latency_ms(60).jitter_ms(20).loss(50));
+        sim.run_for(3_000);
+        let mut sent = Vec::new();
+        for number in 0..20i64 {
+            // Every other one tells of something that happened a while ago, and every fifth has no time.
+            let ago = Duration::from_millis(if number % 2 == 0 { 0 } else { 250 });
+            let event_time = sim.act(peers[1], |room, now| {
+                let happened = room.server_time(now).expect("the room is open") - ago;
+                let event_time = (number % 5 != 0).then_some(happened);
+                let options = MessageOptions { lane: Lane::ReliableUnordered, stamp: false, event_time };
+                room.send_with(&options, Recipient::Others, "horn", &number, now).unwrap();
+                event_time
+            });
+            sent.push(event_time.map(|time| Duration::from_millis(time.as_millis() as u64)));
+            sim.run_for(70);
+        }
+        sim.run_for(2_000);
+        for peer in [peers[0], peers[2], peers[3]] {
+            let mut events: Vec<Message> = sim.take_events(peer).into_iter().filter_map(message).collect();
+            events.sort_by_key(|message| message.read::<i64>().expect("it is a number"));
+            let times: Vec<Option<Duration>> = events.iter().map(|message| message.event_time).collect();
+            assert_eq!(times, sent);
+        }
+        // The clocks agree: to the receiver the last of them is as long ago as it is to the sender.
+        let there = sim.act(peers[1], |room, now| room.server_time(now).expect("the room is open"));
+        let here = sim.act(peers[3], |room, now| room.server_time(now).expect("the room is open"));
+        assert!(here.abs_diff(there) < Duration::from_millis(10), "{here:?} and {there:?}");
+    });
+}
+
+fn message(event: Event) -> Option<Message> {
+    match event {
+        Event::Message(message) => Some(message),
+        _ => None,
+    }
 }
