@@ -13,6 +13,11 @@ use parlor_sync::value::{Value, to_value};
 use serde::Serialize;
 use std::time::Duration;
 
+/// Prefix of kinds that games may not use.
+pub(crate) const RESERVED: &str = "parlor.";
+/// The kind in which members ask each other how their own states travel.
+pub(crate) const FLOW: &str = "parlor.flow";
+
 /// The length of an empty text: no kind is empty, so it says that a time comes first.
 const TIMED: u8 = 0;
 

@@ -38,5 +38,6 @@ pub(super) fn t1_a_second_host_finds_and_joins_a_room_nearby(workshop: &Workshop
 /// What a machine hears of.
 fn rooms(workshop: &Workshop, machine: &Machine) -> Outcome<Value> {
     let listed = workshop.output(machine, "rooms --lan --json")?;
-    serde_json::from_str(&listed).map_err(|error| Fault::new(format!("parlor rooms --lan: {error}: {listed}")))
+    serde_json::from_str(&listed)
+        .map_err(|error| Fault::new(format!("parlor rooms --lan: {error}: {listed}")))
 }

@@ -5,7 +5,7 @@ use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{Lane, MemberId};
 use parlor_sim::{Link, PeerId, Rng, SEEDS, Sim, for_seeds};
 use parlor_sync::replicated;
-use parlor_sync::replicator::{Template, Tolerance};
+use parlor_sync::replicator::{Flow, Template, Tolerance};
 use parlor_sync::schema::Kind;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -276,6 +276,75 @@ fn t8_an_event_carries_the_time_at_which_it_happened() {
         let here = sim.act(peers[3], |room, now| room.server_time(now).expect("the room is open"));
         assert!(here.abs_diff(there) < Duration::from_millis(10), "{here:?} and {there:?}");
     });
+}
+
+/// All drive, and each reads how the states travel between it and the others.
+fn drive_and_measure(sim: &mut Sim, peers: [PeerId; 4], ms: u64) {
+    for (index, peer) in peers.into_iter().enumerate() {
+        sim.play(peer, move |room, now| {
+            let time = room.server_time(now).expect("the room is open").as_secs_f64();
+            room.set_own(&on_its_way(index, time * 4.0)).expect("it fits");
+            (0..4).for_each(|other| {
+                let _ = room.remote_flows(id(other), now);
+            });
+        });
+    }
+    sim.run_for(ms);
+}
+
+#[test]
+fn t9_latency_both_ways_loss_and_bandwidth_are_known_of_each_player() {
+    for_seeds(SEEDS / 20, |seed| {
+        let mut sim = Sim::new(seed);
+        let mut links = [(5, 0), (60, 0), (5, 150), (90, 50)].into_iter();
+        let peers = room(&mut sim, || {
+            let (latency_ms, loss) = links.next().expect("four join");
+            Link::quic().latency_ms(latency_ms).loss(loss)
+        });
+        drive_and_measure(&mut sim, peers, 20_000);
+        let mut flows =
+            |from: usize, to: usize| sim.act(peers[from], |room, now| room.remote_flows(id(to), now));
+        assert_eq!((flows(0, 0).down, flows(0, 9).down), (None, None), "only others have a way");
+        for (a, b) in [(0, 1), (1, 2), (1, 3), (3, 0)] {
+            let (here, there) = (flows(a, b), flows(b, a));
+            let (down, up) = (here.down.expect("states came"), here.up.expect("it answered"));
+            // The link of each to the hub, and the waits for steps and packets.
+            let links = [5, 60, 5, 90];
+            let least = links[a] + links[b];
+            for flow in [down, up] {
+                let ms = flow.latency.mean.as_millis() as u64;
+                assert!((least..least + 120).contains(&ms), "{a} and {b}: {ms} ms over {least} ms");
+                assert!((30.0..4_000.0).contains(&flow.bytes_per_second), "{flow:?}");
+            }
+            // What is told is at most some seconds old.
+            let measured = there.down.expect("states came there");
+            let apart = up.latency.mean.abs_diff(measured.latency.mean);
+            assert!(apart < Duration::from_millis(40), "{up:?} is told, {measured:?} measured");
+        }
+        let loss = |flow: Option<Flow>| flow.expect("it is measured").loss;
+        // Of what goes over the hub's link to the second and to the third.
+        assert!(loss(flows(1, 0).down) < 0.01 && loss(flows(0, 1).up) < 0.01);
+        let (measured, told) = (loss(flows(2, 0).down), loss(flows(0, 2).up));
+        assert!((0.05..0.3).contains(&measured) && (0.05..0.3).contains(&told), "{measured} {told}");
+    });
+}
+
+#[test]
+fn t9_nobody_is_asked_while_nobody_reads_it() {
+    let mut sim = Sim::new(3);
+    let peers = room(&mut sim, Link::quic);
+    drive_and_measure(&mut sim, peers, 4_000);
+    peers.iter().for_each(|peer| sim.play(*peer, |_, _| {}));
+    sim.run_for(4_000);
+    let before = peers.map(|peer| sim.room(peer).diagnostics().session.messages_received);
+    sim.run_for(20_000);
+    let after = peers.map(|peer| sim.room(peer).diagnostics().session.messages_received);
+    // Pings of the room are no messages; the presence of players is, when a round trip changed.
+    before.iter().zip(&after).for_each(|(before, after)| assert!(after - before < 10, "{before} {after}"));
+    let game = sim.act(peers[1], |room, now| {
+        room.send(Lane::ReliableOrdered, Recipient::Others, "parlor.flow", &1, false, now)
+    });
+    assert!(game.unwrap_err().to_string().contains("rename it"));
 }
 
 fn message(event: Event) -> Option<Message> {
