@@ -79,7 +79,7 @@ fn apart(a: &Car, b: &Car) -> f32 {
 }
 
 #[test]
-fn four_players_see_each_other_where_they_are_whatever_is_lost() {
+fn t7_four_players_see_each_other_where_they_are_whatever_is_lost() {
     for_seeds(SEEDS / 5, |seed| {
         let (mut sim, mut links) = (Sim::new(seed), Rng::new(seed ^ 4));
         let peers = room(&mut sim, || Link::any(&mut links).jitter_ms(20));
@@ -345,6 +345,80 @@ fn t9_nobody_is_asked_while_nobody_reads_it() {
         room.send(Lane::ReliableOrdered, Recipient::Others, "parlor.flow", &1, false, now)
     });
     assert!(game.unwrap_err().to_string().contains("rename it"));
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Ship {
+    place: [f32; 2],
+    alarm: u8,
+}
+replicated!(Ship as "ship" => {
+    place: Kind::vector2(-512.0, 512.0, 0.25),
+    alarm: Kind::int(0, 255),
+});
+
+/// A room whose ships are 10 m and 150 m from the first one. It never stays in its course, and its alarm changes each
+/// second; `alarm` is the priority of that, and the radius is 100 m.
+fn ships(sim: &mut Sim, alarm: u16) -> [PeerId; 3] {
+    let template = Template::of::<Ship>()
+        .radius("place", 100.0)
+        .tolerance("alarm", Tolerance::default().priority(alarm))
+        .build()
+        .expect("it is in order");
+    let options = |options: Options| Options { template: Some(template.clone()), ..options };
+    let host = sim.host(options(Options::host("seas")), Link::quic().latency_ms(5));
+    let code = sim.code(host);
+    let mut join = || {
+        let guest = sim.enter(options(Options::join("seas", code)), Link::quic().latency_ms(5));
+        sim.run_until(10_000, "a seat", |sim| sim.room(guest).is_connected());
+        guest
+    };
+    let peers = [host, join(), join()];
+    for (peer, x) in peers.into_iter().zip([0.0, 10.0, 150.0]) {
+        let mut turns = 0u32;
+        sim.play(peer, move |room, now| {
+            turns = turns.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let y = if x == 0.0 { f32::from((turns >> 24) as u8) / 32.0 } else { 0.0 };
+            let alarm = room.server_time(now).expect("the room is open").as_secs() as u8;
+            room.set_own(&Ship { place: [x, y], alarm }).expect("it fits");
+        });
+    }
+    peers
+}
+
+#[test]
+fn t7_the_update_interval_grows_with_distance() {
+    let mut sim = Sim::new(5);
+    let peers = ships(&mut sim, 0);
+    sim.run_for(20_000);
+    let [near, far] = [peers[1], peers[2]].map(|peer| {
+        let flows = sim.act(peer, |room, now| room.remote_flows(id(0), now));
+        flows.down.expect("states came").bytes_per_second
+    });
+    // 30 a second, and four.
+    assert!((4.0..12.0).contains(&(near / far)), "{near} and {far} bytes a second");
+}
+
+#[test]
+fn t6_an_urgent_field_reaches_distant_players_at_once() {
+    // How late the alarms are seen in the distance, in ms.
+    let latest = |priority: u16| {
+        let mut sim = Sim::new(6);
+        let peers = ships(&mut sim, priority);
+        sim.run_for(5_000);
+        let mut latest = 0;
+        for _ in 0..2_000 {
+            sim.run_for(5);
+            let seen = sim.act(peers[2], |room, now| room.remote_state::<Ship>(id(0), None, now));
+            let now = sim.act(peers[0], |room, now| room.server_time(now).expect("the room is open"));
+            if seen.expect("states came").alarm != now.as_secs() as u8 {
+                latest = latest.max(now.subsec_millis());
+            }
+        }
+        latest
+    };
+    let (urgent, usual) = (latest(4_096), latest(0));
+    assert!(urgent < 120 && usual > 180, "{urgent} ms if it is urgent, {usual} ms if not");
 }
 
 fn message(event: Event) -> Option<Message> {
