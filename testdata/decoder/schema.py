@@ -143,11 +143,14 @@ def read_component(r: Reader) -> tuple[Component, list[int]]:
         read_field(r, kind, component)
         kinds.append(kind)
         ways = [1, 2, 2, 2, 2, 3, 3, 3, 4, 1, 1, 1, 1][kind]
-        limited(r.fixed(1), range(ways), "interpolation")
+        way = r.fixed(1)
+        limited(way & 0x7F, range(ways), "interpolation")
         rotation = {6: 0, 7: 3, 8: 3}.get(kind, -1)
         spans = [span for i, span in enumerate(component.spans[before:]) if i != rotation]
         still = kind in (0, 9, 10, 11, 12)
         limited(r.varint(), range(1 if still else max(min(spans), 1)), "threshold")
+        if way & 0x80:
+            limited(r.varint(), range(1, 65536), "priority")
     if len(component.spans) > LANES_MAX:
         refuse("a component has too many lanes")
     return component, kinds

@@ -141,6 +141,7 @@ fn of_content(event: &Event) -> Option<Fields> {
         Event::Message(message) => {
             let fields = Fields::of_type("message").with("from", sender(message.from));
             order(fields, &message.order)
+                .with_some("eventTimeMs", message.event_time.map(ms))
                 .with("kind", message.kind.as_str())
                 .with("value", message.value.clone())
         }

@@ -12,6 +12,7 @@ use parlor_sync::value::{Value, ValueError, from_value};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use std::fmt;
+use std::time::Duration;
 use thiserror::Error;
 
 /// An event of a room. Events come out of `poll` only, never from another thread, and own their data.
@@ -208,6 +209,9 @@ pub struct Message {
     pub kind: String,
     /// Its number in the room's order, if its sender asked for one. All receivers agree on it.
     pub order: Option<u64>,
+    /// When what it tells happened, in [`server_time`](crate::RoomCore::server_time), if its sender said so. It is
+    /// the sender's word: a game that lets it decide anything compares it with the time that it has itself.
+    pub event_time: Option<Duration>,
     /// The content.
     pub value: Value,
 }

@@ -47,7 +47,7 @@ pub use info::{
     Connectivity, Diagnostics, JoinPath, Mode, ReasonCode, Role, RoomInfo, Scope, TransportPath,
     TransportStatus,
 };
-pub use message::decode_typed;
+pub use message::{MessageOptions, Typed, decode_typed};
 pub use options::{Admission, Options, PRESENCE_MIN, PathMode, Protocol, Wish};
 pub use parlor_proto::PathId;
 pub use parlor_proto::wire::path::PathRole;

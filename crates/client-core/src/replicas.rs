@@ -5,11 +5,18 @@ use parlor_proto::OrderedMap;
 use parlor_proto::session::{DeliveryId, Outgoing, Session};
 use parlor_proto::wire::replica::StateOf;
 use parlor_proto::{Instant, MemberId, Tick, TickRate, channel, limits};
-use parlor_sync::replicator::{Introduction, Latency, Own, Remote, ReplicaError, State, Template};
+use parlor_sync::replicator::{
+    Flow, Flows, Introduction, Latency, Own, Remote, ReplicaError, State, Template,
+};
 use parlor_sync::world::Sent;
+use std::time::Duration;
 
 /// Bytes per second of a player's own state at most; the hub accepts twice as much.
 const BYTES_PER_SECOND: u32 = 32 * 1024;
+/// A member is asked at most so often how states travel there, and answered at most twice as often.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+/// An answer counts for so long.
+const ANSWER_LASTS: Duration = Duration::from_secs(10);
 const _: () = assert!(BYTES_PER_SECOND as usize <= limits::OWN_STATE_BYTES_PER_SECOND);
 /// Own states of others kept at most, including those of players not announced yet.
 const REMOTES_MAX: usize = limits::MEMBERS_MAX_SERVER_RUN as usize;
@@ -20,8 +27,24 @@ pub(crate) struct Replicas {
     me: MemberId,
     rate: TickRate,
     own: Option<Box<OwnStream>>,
-    remotes: OrderedMap<MemberId, Remote>,
+    remotes: OrderedMap<MemberId, Other>,
 }
+
+/// Another player's state.
+#[derive(Debug)]
+struct Other {
+    remote: Remote,
+    /// When it was asked last how this player's states travel there, in room time.
+    asked: Option<Instant>,
+    /// What it answered last, and when.
+    told: Option<(Flow, Instant)>,
+    /// When it was answered last.
+    answered: Option<Instant>,
+}
+
+/// A flow as members tell each other: mean, best, worst and variance of the latency in µs, the lost part in 1/1000,
+/// and bytes per second.
+pub(crate) type SaidFlow = (u32, u32, u32, u32, u16, u32);
 
 /// This player's own state, and what the hub has of it.
 #[derive(Debug)]
@@ -102,8 +125,9 @@ impl Replicas {
             self.remotes.retain(|member, _| is_here(*member));
         }
         let rate = self.rate;
-        let remote = self.remotes.get_or_insert_with(state.source, || Remote::new(rate));
-        remote.apply(state.state, arrived).map(drop)
+        let new = || Other { remote: Remote::new(rate), asked: None, told: None, answered: None };
+        let other = self.remotes.get_or_insert_with(state.source, new);
+        other.remote.apply(state.state, arrived).map(drop)
     }
 
     /// This player's own state; `None` without a template.
@@ -118,15 +142,73 @@ impl Replicas {
 
     /// The state of another player at `at` of room time; `None` until an update arrives.
     pub(crate) fn state_at(&mut self, member: MemberId, at: Instant) -> Option<State> {
-        self.remotes.get_mut(&member)?.state_at(at)
+        self.remotes.get_mut(&member)?.remote.state_at(at)
     }
 
     /// Delay of another player's states on their way here.
     pub(crate) fn latency(&self, member: MemberId) -> Option<Latency> {
-        self.remotes.get(&member)?.remote_state()?.latency()
+        self.remotes.get(&member)?.remote.remote_state()?.latency()
+    }
+
+    /// How another player's states travel here, and this player's there, at `now` of room time. Also whether to ask
+    /// that player for the latter.
+    pub(crate) fn flows(&mut self, member: MemberId, now: Instant) -> (Flows, bool) {
+        let is_sending = self.own.is_some();
+        let Some(other) = self.remotes.get_mut(&member) else { return (Flows::default(), false) };
+        let is_recent = |(_, at): &(Flow, Instant)| now.saturating_since(*at) < ANSWER_LASTS;
+        let up = other.told.filter(is_recent).map(|(flow, _)| flow);
+        let asks = is_sending && other.asked.is_none_or(|asked| now.saturating_since(asked) >= ASK_EVERY);
+        if asks {
+            other.asked = Some(now);
+        }
+        (Flows { down: other.remote.flow(now), up }, asks)
+    }
+
+    /// Takes in a member's question (`None`), or its answer. Returns the answer to a question.
+    pub(crate) fn heard_flow(
+        &mut self,
+        from: MemberId,
+        said: Option<SaidFlow>,
+        now: Instant,
+    ) -> Option<SaidFlow> {
+        let other = self.remotes.get_mut(&from)?;
+        let Some(said) = said else {
+            if other.answered.is_some_and(|answered| now.saturating_since(answered) < ASK_EVERY / 2) {
+                return None;
+            }
+            let flow = other.remote.flow(now)?;
+            other.answered = Some(now);
+            return Some(say(&flow));
+        };
+        if other.asked.is_some_and(|asked| now.saturating_since(asked) < ANSWER_LASTS) {
+            other.told = Some((hear(said), now));
+        }
+        None
     }
 
     pub(crate) fn left(&mut self, member: MemberId) {
         self.remotes.remove(&member);
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "they saturate, and none is negative"
+)]
+fn say(flow: &Flow) -> SaidFlow {
+    let Latency { mean, best, worst, variance } = flow.latency;
+    let [mean, best, worst, variance] =
+        [mean, best, worst, variance].map(|time| u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
+    (mean, best, worst, variance, (flow.loss * 1_000.0).round() as u16, flow.bytes_per_second.round() as u32)
+}
+
+fn hear((mean, best, worst, variance, loss, bytes_per_second): SaidFlow) -> Flow {
+    let [mean, best, worst, variance] =
+        [mean, best, worst, variance].map(|us| Duration::from_micros(us.into()));
+    Flow {
+        latency: Latency { mean, best, worst, variance },
+        loss: f64::from(loss.min(1_000)) / 1_000.0,
+        bytes_per_second: bytes_per_second.into(),
     }
 }

@@ -134,7 +134,7 @@
 //! | `input(member) → 0, 1` | out: Value. Its use is acknowledged to its player |
 //! | `inputs() → count` | out: Int member, Value, Int member, Value … |
 //! | `input_ack(member) → f64` | tick of the newest input that the host used; −1 for none |
-//! | `send(lane, stamp, len, now) → 0` | in: to, text kind, Value. lane: 0 as `protocol` says, 1 unreliable, 2 sequenced, 3 reliable, 4 ordered. stamp 1: all receivers see the same order |
+//! | `send(lane, flags, len, now) → 0` | in: to, text kind, Value. lane: 0 as `protocol` says, 1 unreliable, 2 sequenced, 3 reliable, 4 ordered. flags: 1 all receivers see the same order, 2 it carries the room's time |
 //! | `send_bytes(channel, stamp, len, now) → 0` | in: to, Value bytes |
 //! | `send_data(op: f64, reliably, len, now) → 0` | in a match; in: to, Value bytes |
 //! | `act(entity, len) → 0` | in: text name, Value. The host gets event `action` |

@@ -1,11 +1,13 @@
 //! The room as a game and a driver see it.
 //!
-//! Five files know several machines: this one has the room and what a game reads and writes, `connection` the
-//! driver's face and the ends of a room, `steps` what happens in a step and after a host's last one, `outside` the
-//! actions that the game applies itself, and `reading` the effects of what arrives, host migration among them.
+//! Six files know several machines: this one has the room and what a game reads and writes, `messages` what members
+//! say, and their own states, `connection` the driver's face and the ends of a room, `steps` what happens in a step
+//! and after a host's last one, `outside` the actions that the game applies itself, and `reading` the effects of what
+//! arrives, host migration among them.
 //! Everything else is a machine of its own, in a file or folder beside this one.
 
 mod connection;
+mod messages;
 mod outside;
 mod reading;
 mod steps;
@@ -14,14 +16,13 @@ pub use outside::{ActionFailed, ActionToApply};
 
 use crate::connection::Connection;
 use crate::error::{RoomError, not_host};
-use crate::event::{ClosedReason, Event};
+use crate::event::ClosedReason;
 use crate::finding::Finding;
 use crate::inbox::Inbox;
 use crate::info::{Diagnostics, Mode, Role, RoomInfo};
-use crate::message::{check_name, encode_typed};
 use crate::migration::Migration;
-use crate::options::{Options, Protocol};
-use crate::paths::{Letter, Paths};
+use crate::options::Options;
+use crate::paths::Paths;
 use crate::players::{Player, Players};
 use crate::recording::Recording;
 use crate::replicas::Replicas;
@@ -29,15 +30,11 @@ use crate::rollback::RollbackLane;
 use crate::simulation::Simulation;
 use crate::state::{Checksums, SharedState};
 use crate::status::Status;
-use bytes::Bytes;
-use parlor_proto::channel::{self, Codec};
+use parlor_proto::channel::{self};
 use parlor_proto::session::{Outgoing, Session};
-use parlor_proto::wire::action::Action;
 use parlor_proto::wire::control::{PlayerData, ToHub};
-use parlor_proto::wire::data::MatchData;
-use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::wire::handshake::{RoomKind, Welcome};
-use parlor_proto::{ApiMisuse, ChannelId, EntityId, Epoch, Instant, Lane, MemberId, limits};
+use parlor_proto::{ApiMisuse, Epoch, Instant, MemberId, limits};
 use parlor_sync::keyed::{Audience, Hints};
 use parlor_sync::value::{Value, from_value, to_value};
 use serde::Serialize;
@@ -136,135 +133,6 @@ impl Joined {
     /// Whether the hub runs the room and all members are equal.
     fn is_match(&self) -> bool {
         self.welcome.kind == RoomKind::Match
-    }
-}
-
-/// For a game: messages and actions.
-impl RoomCore {
-    /// How messages and inputs travel unless the game says otherwise.
-    pub fn protocol(&self) -> Protocol {
-        self.options.protocol
-    }
-
-    /// Sends a typed message on a lane.
-    ///
-    /// # Errors
-    /// [`RoomError`] if the room is not open, or the message is too large or cannot be written.
-    pub fn send<T: Serialize + ?Sized>(
-        &mut self,
-        lane: Lane,
-        to: Recipient,
-        kind: &str,
-        message: &T,
-        stamp: bool,
-        now: Instant,
-    ) -> Result<(), RoomError> {
-        let (payload, bytes) = encode_typed(kind, message)?;
-        self.post((channel::typed(lane), payload), bytes, to, stamp, now)
-    }
-
-    /// Sends bytes on a channel of the game's own.
-    ///
-    /// # Errors
-    /// [`RoomError`] if the room is not open, the channel is not declared, or the message is too large.
-    pub fn send_raw(
-        &mut self,
-        channel: ChannelId,
-        to: Recipient,
-        bytes: Bytes,
-        stamp: bool,
-        now: Instant,
-    ) -> Result<(), RoomError> {
-        match self.options.channels.get(channel) {
-            Some(row) if row.codec == Codec::Raw => {
-                let len = bytes.len();
-                self.post((channel, bytes), len, to, stamp, now)
-            }
-            _ => Err(ApiMisuse::NoSuchChannel(channel).into()),
-        }
-    }
-
-    /// Sends data to players of a match. Reliable data is ordered: all receivers get it in the same order.
-    /// Unreliable data may be lost and is not ordered.
-    ///
-    /// # Errors
-    /// [`RoomError`] if the room is not an open match, a recipient is not in it, or the data exceeds 64 KiB.
-    pub fn send_data(
-        &mut self,
-        op: i64,
-        to: Recipient,
-        bytes: Bytes,
-        reliably: bool,
-        now: Instant,
-    ) -> Result<(), RoomError> {
-        if !self.open("send data")?.1.is_match() {
-            let text = "only a match has match data: send a message, or open the room by Room::create_match";
-            return Err(ApiMisuse::Bounds(text.into()).into());
-        }
-        let channel = if reliably { channel::MATCH_DATA } else { channel::MATCH_DATA_UNRELIABLE };
-        let len = bytes.len();
-        self.post((channel, MatchData { op, payload: bytes }.encode()), len, to, false, now)
-    }
-
-    /// Sends a payload that counts as a message of `bytes`.
-    fn post(
-        &mut self,
-        (channel, payload): (ChannelId, Bytes),
-        bytes: usize,
-        mut to: Recipient,
-        stamp: bool,
-        now: Instant,
-    ) -> Result<(), RoomError> {
-        let (_, joined) = self.open_as_player("send a message")?;
-        let hub_max = usize::try_from(joined.welcome.limits.message_bytes).unwrap_or(usize::MAX);
-        let max = limits::MESSAGE_BYTES_MAX.min(hub_max);
-        if bytes > max {
-            return Err(ApiMisuse::MessageTooLarge { bytes, max }.into());
-        }
-        if to == Recipient::Authority && joined.is_match() {
-            return Err(ApiMisuse::NoHost { what: "be sent a message as the host" }.into());
-        }
-        joined.players.check_recipient(&mut to)?;
-        let lane = self.options.channels.get(channel).ok_or(ApiMisuse::NoSuchChannel(channel))?.lane;
-        let letter = Letter { channel, lane, to, stamp, payload };
-        self.with_paths(|paths, players, around| match players {
-            Some(players) => paths.post(letter, players, around, now),
-            None => Ok(()),
-        })?;
-        self.wants_driver = true;
-        Ok(())
-    }
-
-    /// Asks the host for an action on an entity of this player's own. The host's game gets [`Event::Action`], in
-    /// the order of the requests.
-    ///
-    /// # Errors
-    /// [`RoomError::Refused`] if, as far as this process knows, the entity does not exist or has another
-    /// owner. If the host finds out later, [`Event::ActionRefused`] is raised. [`RoomError`] if the room is not
-    /// open, or name or payload exceed their bounds.
-    pub fn act<T: Serialize + ?Sized>(
-        &mut self,
-        entity: EntityId,
-        name: &str,
-        payload: &T,
-    ) -> Result<(), RoomError> {
-        check_name("the name of an action", name).map_err(ApiMisuse::Bounds)?;
-        let value = to_value(payload)?;
-        let encoded = value.encode(limits::MESSAGE_BYTES_MAX)?;
-        self.open_as_player("act")?;
-        let (connection, joined) = self.open_with_host("act")?;
-        let (me, name) = (joined.welcome.member, name.to_owned());
-        if let Some(why) = joined.shared.refusal(me, entity) {
-            return Err(RoomError::Refused { entity, why });
-        }
-        if joined.is_host() {
-            let event = Event::Action { from: me, entity, name, value };
-            return self.inbox.tell_bounded(event, encoded.len()).map_err(|_| RoomError::Full);
-        }
-        let action = Action { entity, name, value: encoded };
-        connection.say(Outgoing::new(channel::ACTIONS, action.encode()))?;
-        self.wants_driver = true;
-        Ok(())
     }
 }
 

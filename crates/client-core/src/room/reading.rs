@@ -6,7 +6,7 @@ use crate::error::misbehaved;
 use crate::event::{ClosedReason, Event, Message};
 use crate::inbox::{Arrived, Came, Inbox};
 use crate::info::ReasonCode;
-use crate::message::{decode_typed, is_match_data, is_of_game};
+use crate::message::{FLOW, Typed, decode_typed, is_match_data, is_of_game};
 use crate::migration::Held;
 use crate::rollback::RollbackLane;
 use crate::state::{News, SharedState};
@@ -108,7 +108,7 @@ impl RoomCore {
                 let bytes = message.payload.len();
                 let downward = Downward::decode(message.payload);
                 let downward = downward.map_err(|error| misbehaved("a message", &error))?;
-                return self.read_letter(row, downward, bytes);
+                return self.read_letter(row, downward, bytes, at);
             }
         }
         Ok(())
@@ -152,20 +152,33 @@ impl RoomCore {
                 let bytes = message.payload.len();
                 let (from, payload) = (Sender::Member(from), message.payload);
                 let downward = Downward { from, order: None, authority_of: None, payload };
-                self.read_letter(row, downward, bytes)
+                self.read_letter(row, downward, bytes, at)
             }
         }
     }
 
     /// Takes in a game's message of `bytes`.
-    fn read_letter(&mut self, row: Channel, downward: Downward, bytes: usize) -> Result<(), CloseReason> {
+    fn read_letter(
+        &mut self,
+        row: Channel,
+        downward: Downward,
+        bytes: usize,
+        at: Instant,
+    ) -> Result<(), CloseReason> {
         let Downward { from, order, authority_of, payload } = downward;
         if !self.is_meant(authority_of) {
             return Ok(());
         }
         let event = match row.codec {
             Codec::Typed => match decode_typed(payload) {
-                Some((kind, value)) => Event::Message(Message { from, kind, order, value }),
+                Some(Typed { kind, value, .. }) if kind == FLOW => {
+                    let is_read = matches!(from, Sender::Member(from) if self.heard_flow(from, &value, at));
+                    self.messages_unreadable += u64::from(!is_read);
+                    return Ok(());
+                }
+                Some(Typed { kind, event_time, value }) => {
+                    Event::Message(Message { from, kind, order, event_time, value })
+                }
                 None => {
                     self.messages_unreadable += 1;
                     return Ok(());

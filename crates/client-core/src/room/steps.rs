@@ -18,10 +18,9 @@ use parlor_sync::inputs::{Counters, Input};
 #[cfg(doc)]
 use parlor_sync::limits::OVERLAY_TICKS_MAX;
 use parlor_sync::limits::{INPUTS_SENT_MAX, ROLLBACK_INPUT_BYTES_MAX};
-use parlor_sync::replicator::{Latency, Own};
-use parlor_sync::schema::{ComponentId, Replicated, RowReader, RowWriter};
+use parlor_sync::schema::{ComponentId, Replicated};
 use parlor_sync::value::{Value, from_value, to_value};
-use parlor_sync::world::{Diagnostics as WorldDiagnostics, WorldError};
+use parlor_sync::world::Diagnostics as WorldDiagnostics;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -512,81 +511,5 @@ impl RoomCore {
         let joined = self.joined.as_ref()?;
         let tick = joined.welcome.tick_rate.tick_at(joined.simulation.room_time(now));
         Some(joined.shared.world_diagnostics(tick))
-    }
-
-    /// Sets this player's own state, as often as the game likes. Each step decides whether an update must be
-    /// sent.
-    ///
-    /// # Errors
-    /// [`RoomError`] if the room is not open or has no template, a number is NaN or infinite, or the type
-    /// does not fit the template.
-    pub fn set_own<C: Replicated>(&mut self, state: &C) -> Result<(), RoomError> {
-        self.write_own(|row| state.write(row))
-    }
-
-    /// Sets fields of this player's own state, without a Rust type: the others keep their values.
-    ///
-    /// # Errors
-    /// As [`set_own`](Self::set_own).
-    pub fn write_own(&mut self, write: impl FnOnce(&mut RowWriter<'_>)) -> Result<(), RoomError> {
-        let own = self.own_state("set its own state")?;
-        Ok(own.write(write).map_err(WorldError::Row)?)
-    }
-
-    /// Marks the next own state as a teleport: other members jump to it without interpolation.
-    ///
-    /// # Errors
-    /// [`RoomError`] if the room is not open or has no template.
-    pub fn teleport_own(&mut self) -> Result<(), RoomError> {
-        self.own_state("set its own state")?.teleport();
-        Ok(())
-    }
-
-    /// The state of a player at `at` of room time. Default: at `now`. It is extrapolated beyond the newest
-    /// update; errors are blended away. This player's own state is as last set. `None` until an update
-    /// arrives, or if the state has another type.
-    pub fn remote_state<C: Replicated>(
-        &mut self,
-        member: MemberId,
-        at: Option<Duration>,
-        now: Instant,
-    ) -> Option<C> {
-        let read = |row: &RowReader<'_>| (row.component().name() == C::NAME).then(|| C::read(row));
-        self.remote_row(member, at, now, read).flatten()
-    }
-
-    /// As [`remote_state`](Self::remote_state), without a Rust type: what `read` makes of the fields. The game's come
-    /// first; the component says their kinds.
-    pub fn remote_row<R>(
-        &mut self,
-        member: MemberId,
-        at: Option<Duration>,
-        now: Instant,
-        read: impl FnOnce(&RowReader<'_>) -> R,
-    ) -> Option<R> {
-        let joined = self.joined.as_mut()?;
-        let at = at.map_or_else(|| joined.simulation.room_time(now), |at| Instant::ZERO + at);
-        if member == joined.welcome.member {
-            return joined.replicas.own()?.row().map(|row| read(&row));
-        }
-        joined.players.get(member)?;
-        Some(read(&joined.replicas.state_at(member, at)?.row()))
-    }
-
-    /// Delay of a player's own states on their way here.
-    pub fn remote_latency(&self, member: MemberId) -> Option<Latency> {
-        self.joined.as_ref()?.replicas.latency(member)
-    }
-
-    /// The recipient of messages to the primary, if there is one.
-    pub fn primary(&self) -> Option<MemberId> {
-        self.joined.as_ref().and_then(|joined| joined.players.primary())
-    }
-
-    fn own_state(&mut self, what: &'static str) -> Result<&mut Own, RoomError> {
-        self.open_as_player(what)?;
-        let (_, Joined { replicas, .. }) = self.open_with_host(what)?;
-        let missing = "this room was opened without a template: give RoomBuilder::template() one first";
-        replicas.own_mut().ok_or_else(|| ApiMisuse::Bounds(missing.into()).into())
     }
 }

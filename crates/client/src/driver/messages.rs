@@ -2,10 +2,11 @@
 
 use super::room::Room;
 use bytes::Bytes;
-use parlor_client_core::RoomError;
+use parlor_client_core::{MessageOptions, RoomError};
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{ApiMisuse, ChannelId, Lane};
 use serde::Serialize;
+use std::time::Duration;
 
 /// How a message travels. Default: as the room's [`Protocol`](crate::Protocol) has it, which is reliable and in the order of sending
 /// unless the game sets another.
@@ -15,6 +16,8 @@ use serde::Serialize;
 /// # fn say(room: &parlor::Room) -> Result<(), parlor::RoomError> {
 /// // May be lost: it is out of date soon.
 /// room.send_with(Lane::Unreliable, Recipient::Others, "aim", &0.25)?;
+/// // The others learn when it happened, however late they hear of it.
+/// room.send_with(SendOptions::default().timed(), Recipient::Others, "horn", "tuut")?;
 /// // All players receive both kinds in the same order, which the hub sets.
 /// room.send_with(SendOptions::default().numbered(), Recipient::Everyone, "bid", &40)?;
 /// # Ok(())
@@ -25,12 +28,37 @@ pub struct SendOptions {
     /// `None` for the room's.
     lane: Option<Lane>,
     is_numbered: bool,
+    event_time: EventTime,
+}
+
+/// The event time that a message carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum EventTime {
+    #[default]
+    None,
+    /// That of the call that sends it.
+    Now,
+    /// In server time.
+    At(Duration),
 }
 
 impl SendOptions {
     /// Travels on this lane.
     pub const fn lane(lane: Lane) -> Self {
-        SendOptions { lane: Some(lane), is_numbered: false }
+        SendOptions { lane: Some(lane), is_numbered: false, event_time: EventTime::None }
+    }
+
+    /// Carries the time of the call that sends it: the receivers read in
+    /// [`Message::event_time`](crate::Message::event_time) when it was sent, however late it arrives. It costs
+    /// about 5 bytes, and is sent in whole milliseconds.
+    pub const fn timed(self) -> Self {
+        SendOptions { event_time: EventTime::Now, ..self }
+    }
+
+    /// Carries the time at which the event that it tells happened, in [`Room::server_time`], as
+    /// [`timed`](Self::timed) carries that of the call.
+    pub const fn happened_at(self, server_time: Duration) -> Self {
+        SendOptions { event_time: EventTime::At(server_time), ..self }
     }
 
     /// All players receive numbered messages of a reliable ordered lane in the same order, whoever sent them:
@@ -84,10 +112,16 @@ impl Room {
         kind: &str,
         message: &T,
     ) -> Result<(), RoomError> {
-        let (SendOptions { lane, is_numbered }, to) = (options.into(), to.into());
+        let (SendOptions { lane, is_numbered: stamp, event_time }, to) = (options.into(), to.into());
         self.with(|core, now| {
-            let of_room = if is_numbered { Lane::ReliableOrdered } else { core.protocol().lane() };
-            core.send(lane.unwrap_or(of_room), to, kind, message, is_numbered, now)
+            let of_room = if stamp { Lane::ReliableOrdered } else { core.protocol().lane() };
+            let event_time = match event_time {
+                EventTime::None => None,
+                EventTime::Now => core.server_time(now),
+                EventTime::At(time) => Some(time),
+            };
+            let options = MessageOptions { lane: lane.unwrap_or(of_room), stamp, event_time };
+            core.send_with(&options, to, kind, message, now)
         })
     }
 
@@ -170,7 +204,7 @@ impl Room {
     /// for what is out of date soon: it may be lost and has no number.
     ///
     /// # Errors
-    /// As [`send_data`](Self::send_data), and for any other lane.
+    /// As [`send_data`](Self::send_data), and for any other lane or an event time.
     pub fn send_data_with(
         &self,
         options: impl Into<SendOptions>,
@@ -179,14 +213,16 @@ impl Room {
         bytes: impl Into<Bytes>,
     ) -> Result<(), RoomError> {
         match options.into() {
-            SendOptions { lane: None | Some(Lane::ReliableOrdered), .. } => self.send_data(op, to, bytes),
-            SendOptions { lane: Some(Lane::Unreliable), is_numbered: false } => {
+            SendOptions { lane: None | Some(Lane::ReliableOrdered), event_time: EventTime::None, .. } => {
+                self.send_data(op, to, bytes)
+            }
+            SendOptions { lane: Some(Lane::Unreliable), is_numbered: false, event_time: EventTime::None } => {
                 let (to, bytes) = (to.into(), bytes.into());
                 self.with(|core, now| core.send_data(op, to, bytes, false, now))
             }
             options => {
                 let text = format!(
-                    "data of a match cannot be sent with {options:?}: use Lane::ReliableOrdered, or Lane::Unreliable without a number"
+                    "data of a match cannot be sent with {options:?}: use Lane::ReliableOrdered, or Lane::Unreliable without a number, and no event time"
                 );
                 Err(ApiMisuse::Bounds(text).into())
             }

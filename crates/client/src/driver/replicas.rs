@@ -3,7 +3,7 @@
 use super::room::Room;
 use parlor_client_core::RoomError;
 use parlor_proto::MemberId;
-use parlor_sync::replicator::Latency;
+use parlor_sync::replicator::{Flows, Latency};
 use parlor_sync::schema::Replicated;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -98,6 +98,13 @@ impl<C: Replicated> OwnState<'_, C> {
     /// The state of a player at a moment of [`server_time`](Room::server_time), as [`of`](Self::of).
     pub fn at(&self, player: MemberId, moment: Duration) -> Option<C> {
         self.room.with(|core, now| core.remote_state(player, Some(moment), now))
+    }
+
+    /// How the states of a player travel here, and this player's there: latency and reverse latency, loss and
+    /// bandwidth. The other end measures the latter: while the game reads this, it is asked every 2 s, and
+    /// [`Flows::up`] is there after a round trip. A spectator cannot ask.
+    pub fn diagnostics(&self, player: MemberId) -> Flows {
+        self.room.with(|core, now| core.remote_flows(player, now))
     }
 
     /// How late the states of a player arrive here.

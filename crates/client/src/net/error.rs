@@ -39,6 +39,16 @@ pub enum NetError {
     /// No server was reached, or none that is trusted.
     #[error(transparent)]
     Connect(ConnectError),
+    /// No socket can be bound to the address.
+    #[error(
+        "udp {addr} cannot be bound: {detail}; use an address of this machine, and another port or 0 for any free one"
+    )]
+    Bind {
+        /// The address.
+        addr: SocketAddr,
+        /// The operating system's message.
+        detail: String,
+    },
     /// The address does not speak TLS, which was required.
     #[error("{addr} does not speak TLS: is it http:// or ws://, or another port?")]
     NoTls {
@@ -107,6 +117,7 @@ impl NetError {
                 "unknown_host"
             }
             NetError::Connect(_) => "unreachable",
+            NetError::Bind { .. } => "not_bound",
             NetError::NoTls { .. } => "no_tls",
             NetError::NotWebSocket { .. } => "not_websocket",
             NetError::Http { .. } => "http_failed",

@@ -30,6 +30,7 @@
 //! - A [`Connection`] reports that it is open, what was received, and **once** how it ended.
 //! - A [`Request`] reports the head of its answer, its body piece by piece, and once that it is done; or the
 //!   whole answer at once.
+//! - A [`UdpSocket`] sends datagrams to any address, and receives those of any sender.
 //! - An [`Upload`] is the body of a request that the game sends piece by piece.
 //! - [`Options`] has limits, headers, and the trusted certificates.
 //!
@@ -44,6 +45,7 @@ mod http;
 mod options;
 mod queue;
 pub(crate) mod runtime;
+mod socket;
 mod start;
 mod tcp;
 mod udp;
@@ -56,6 +58,7 @@ pub use error::{Closed, NetError, SendError};
 pub use http::{Head, Progress, Request, Response};
 pub use options::Options;
 pub use parlor_transport::{ConnectError, Fingerprint, Trust};
+pub use socket::UdpSocket;
 pub use udp::UDP_MESSAGE_BYTES_MAX;
 pub use upload::Upload;
 
@@ -71,7 +74,7 @@ pub fn tcp(host: &str, port: u16) -> Connection {
 /// Sends and receives datagrams by UDP, to and from one address. `host` is a name or an address (IPv6 without
 /// brackets). It is [open](Event::Open) as soon as the address is resolved, whether or not a program listens
 /// there. Datagrams may be lost, duplicated and reordered. Keep them at or below 1,200 bytes. There is no
-/// encryption.
+/// encryption. For several other ends, or one that speaks first, bind a [`UdpSocket`].
 pub fn udp(host: &str, port: u16) -> Connection {
     Options::default().udp(host, port)
 }

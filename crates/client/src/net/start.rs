@@ -1,11 +1,14 @@
 //! The calls of [`Options`] that begin a connection or a request.
 
 use super::connection::Connection;
+use super::error::NetError;
 use super::http::Request;
 use super::options::Options;
+use super::socket::UdpSocket;
 use super::upload::{Body, Upload};
 use super::{http, tcp, udp, upload, websocket};
 use bytes::Bytes;
+use core::net::SocketAddr;
 
 impl Options {
     /// As [`net::tcp`](super::tcp()).
@@ -16,6 +19,14 @@ impl Options {
     /// As [`net::udp`](super::udp()).
     pub fn udp(self, host: &str, port: u16) -> Connection {
         udp::open(host, port, self)
+    }
+
+    /// As [`UdpSocket::bind`].
+    ///
+    /// # Errors
+    /// [`NetError::Bind`] if the operating system refuses it; [`NetError::Module`] if the module is switched off.
+    pub fn bind_udp(self, addr: impl Into<SocketAddr>) -> Result<UdpSocket, NetError> {
+        UdpSocket::open(addr.into(), &self)
     }
 
     /// As [`net::websocket`](super::websocket()).

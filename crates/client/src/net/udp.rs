@@ -17,6 +17,9 @@ use tokio::time::Instant;
 /// and each fragment may be lost.
 pub const UDP_MESSAGE_BYTES_MAX: usize = 65_507;
 
+/// Maximum length in bytes of any datagram, IPv6 included.
+pub(super) const DATAGRAM_BYTES_MAX: usize = u16::MAX as usize;
+
 pub(super) fn open(host: &str, port: u16, options: Options) -> Connection {
     let host = host.to_owned();
     let options =
@@ -60,7 +63,7 @@ async fn connect(host: &str, port: u16, options: &Options) -> Result<UdpSocket, 
 }
 
 async fn receive(pipes: &Pipes, socket: &UdpSocket) -> Closed {
-    let mut buffer = vec![0; UDP_MESSAGE_BYTES_MAX];
+    let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
     loop {
         match socket.recv(&mut buffer).await {
             Ok(len) => {
@@ -89,9 +92,9 @@ async fn send(pipes: &Pipes, socket: &UdpSocket) -> Closed {
     Closed::Here
 }
 
-/// Whether a connected socket's error reports an earlier datagram: port unreachable or no route. Both may be
+/// Whether a socket's error reports an earlier datagram: port unreachable or no route. Both may be
 /// temporary.
-fn is_passing(error: &io::Error) -> bool {
+pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionRefused

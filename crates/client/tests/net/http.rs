@@ -57,7 +57,7 @@ pub(super) fn answer(mut request: Request) -> Result<Response, NetError> {
 }
 
 #[test]
-fn an_answer_has_its_status_headers_and_body() {
+fn t1_an_answer_has_its_status_headers_and_body() {
     let text = "HTTP/1.1 404 Gone Fishing\r\nX-Why: lake\r\nx-why: sea\r\nTransfer-Encoding: chunked\r\n\r\n\
                 3\r\nnot\r\n5\r\n here\r\n0\r\n\r\n";
     let response = answer(net::get(&format!("http://{}/x", answering(text)))).unwrap();
@@ -67,7 +67,7 @@ fn an_answer_has_its_status_headers_and_body() {
 }
 
 #[test]
-fn what_is_asked_goes_over_as_it_was_said() {
+fn t1_what_is_asked_goes_over_as_it_was_said() {
     let addr = repeating();
     let url = format!("http://{addr}/a/b?c=d");
     let options = Options::default().header("X-Game", "tanks");
@@ -82,7 +82,7 @@ fn what_is_asked_goes_over_as_it_was_said() {
 }
 
 #[test]
-fn a_body_comes_piece_by_piece() {
+fn t1_a_body_comes_piece_by_piece() {
     let (go, may_go) = tokio::sync::oneshot::channel::<()>();
     let may_go = std::sync::Mutex::new(Some(may_go));
     let addr = server(move |mut stream| {

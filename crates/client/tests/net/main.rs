@@ -75,7 +75,7 @@ mod tcp {
     use super::*;
 
     #[test]
-    fn bytes_go_both_ways() {
+    fn t1_bytes_go_both_ways() {
         let addr = server(|mut stream| async move {
             let (mut read, mut write) = stream.split();
             tokio::io::copy(&mut read, &mut write).await.unwrap();
@@ -211,9 +211,61 @@ mod tcp {
 
 mod udp {
     use super::*;
+    use std::net::Ipv4Addr;
 
     #[test]
-    fn datagrams_go_both_ways() {
+    fn t1_a_bound_socket_hears_anybody_and_sends_to_anybody() {
+        let mut socket = net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let addr = socket.local_addr().unwrap();
+        let mut other = net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        other.send_to("from a game", addr).unwrap();
+        stranger.send_to(b"from elsewhere", addr).unwrap();
+        let mut heard = [(); 2].map(|()| wait(|| socket.recv_from().unwrap()));
+        heard.sort();
+        let mut sent = [
+            ("from a game".into(), other.local_addr().unwrap()),
+            ("from elsewhere".into(), stranger.local_addr().unwrap()),
+        ];
+        sent.sort();
+        assert_eq!(heard, sent);
+        for (bytes, from) in heard {
+            socket.send_to(bytes, from).unwrap();
+        }
+        let mut buffer = [0; 100];
+        assert_eq!(stranger.recv_from(&mut buffer).unwrap(), (14, addr));
+        assert_eq!(wait(|| other.recv_from().unwrap()), ("from a game".into(), addr));
+        let too_large = socket.send_to(vec![0; net::UDP_MESSAGE_BYTES_MAX + 1], addr);
+        assert!(matches!(too_large, Err(SendError::TooLarge { .. })));
+        // What nobody takes is no end, and the next one is heard.
+        let gone = stranger.local_addr().unwrap();
+        drop(stranger);
+        socket.send_to("hello?", gone).unwrap();
+        other.send_to("here", addr).unwrap();
+        assert_eq!(wait(|| socket.recv_from().unwrap()).0, "here");
+    }
+
+    #[test]
+    fn t1_a_socket_is_bounded_and_says_why_it_cannot_be_bound() {
+        let mut socket =
+            Options::default().queue_bytes_max(10_000).bind_udp((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let addr = socket.local_addr().unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..25 {
+            stranger.send_to(&[1; 1_000], addr).unwrap();
+        }
+        wait(|| (socket.dropped() == 16).then_some(()));
+        assert_eq!(std::iter::from_fn(|| socket.recv_from().unwrap()).count(), 9);
+        let refused = net::UdpSocket::bind(addr).unwrap_err();
+        assert_eq!(refused.as_str(), "not_bound");
+        assert!(refused.to_string().contains(&addr.to_string()), "{refused}");
+        drop(socket);
+        // The port is free again as soon as the task has let it go.
+        wait(|| net::UdpSocket::bind(addr).ok());
+    }
+
+    #[test]
+    fn t1_datagrams_go_both_ways() {
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut connection = open(net::udp("127.0.0.1", peer.local_addr().unwrap().port()));
         connection.send("ping").unwrap();

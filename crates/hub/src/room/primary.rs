@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_is_the_primary_and_the_lowest_follows_one_that_leaves() {
+    fn t10_the_first_is_the_primary_and_the_lowest_follows_one_that_leaves() {
         let mut room = Primary::new();
         assert_eq!(room.primary(), None);
         assert!(room.joined(MemberId(3)));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_primary_that_lags_hands_over_after_three_measures_in_a_row() {
+    fn t10_a_primary_that_lags_hands_over_after_three_measures_in_a_row() {
         for bad in [fine(0, 140), Presence { slow: true, ..fine(0, 20) }] {
             let mut room = room(3);
             measure(&mut room, HOLD_MEASURES, &[fine(0, 20), fine(1, 20), fine(2, 20)]);

@@ -19,7 +19,8 @@ use std::sync::Arc;
 pub(super) struct Replicas {
     sources: BTreeMap<MemberId, Source>,
     rate: TickRate,
-    /// Beyond this distance states are sent at the lowest rate; `None` if distance does not count.
+    /// Beyond this distance states are sent at the lowest rate, unless they say another; `None` if distance does not
+    /// count.
     radius: Option<f64>,
     /// The source served first in the next flush: rotates, so that small budgets reach all sources.
     first: usize,
@@ -41,6 +42,9 @@ struct Source {
     replica: Replica,
     /// The number of the first packet to each receiver.
     first_number: u64,
+    /// The field with the position, and the state's own radius.
+    position_field: Option<usize>,
+    radius: Option<f64>,
     position: Option<[f64; 3]>,
     receivers: BTreeMap<MemberId, Receiver>,
     encodings: Encodings,
@@ -59,8 +63,11 @@ struct Receiver {
     introduction: Introduction,
     /// The number of its next packet.
     next: u64,
-    /// The earliest time of its next update.
-    not_before: Instant,
+    /// When it got the last update.
+    sent_at: Option<Instant>,
+    /// The highest priority of what changed since then, and of what it got then.
+    urgency: u16,
+    sent_urgency: u16,
 }
 
 /// One state's maximum rate per receiver. Its changes are small, and the sum over all states is bounded too.
@@ -162,6 +169,7 @@ impl Replicas {
             receiver.publisher.delivered(Sent(number));
         } else {
             receiver.publisher.lost(Sent(number));
+            receiver.urgency = receiver.urgency.max(receiver.sent_urgency);
         }
         source.due |= !delivered || source.is_waiting;
     }
@@ -200,14 +208,17 @@ impl Replicas {
         Ok(())
     }
 
-    /// Returns the interval, in steps, at which the state of `source` is sent to `member`.
-    fn interval_ticks(&self, source: &Source, member: MemberId) -> u32 {
+    /// Returns the earliest time at which `receiver`, which is `member`, gets the state of `source` again.
+    fn not_before(&self, source: &Source, member: MemberId, receiver: &Receiver) -> Instant {
+        let Some(sent_at) = receiver.sent_at else { return Instant::ZERO };
         let there = self.sources.get(&member).and_then(|own| own.position);
-        let nearness = match (self.radius, source.position, there) {
+        let nearness = match (source.radius.or(self.radius), source.position, there) {
             (Some(radius), Some(a), Some(b)) => nearness_at(distance(a, b), radius),
             _ => NEARNESS_MAX,
         };
-        interval_ticks(nearness, source.form.component().priority(), self.rate)
+        let interval = self.rate.interval() * interval_ticks(nearness, receiver.urgency, self.rate);
+        // Half a step early is in time: steps of different members are not aligned.
+        sent_at + interval - self.rate.interval() / 2
     }
 
     fn flush(&mut self, budgets: &mut Budgets, now: Instant, mut send: impl FnMut(MemberId, Outgoing)) {
@@ -225,15 +236,16 @@ impl Replicas {
                 if self.blocked.contains(member) || !receiver.publisher.is_due(source.replica.world()) {
                     continue;
                 }
-                if now < receiver.not_before || !budgets.has_room_for_states(*member, now) {
+                if now < self.not_before(&source, *member, receiver)
+                    || !budgets.has_room_for_states(*member, now)
+                {
                     source.is_waiting = true;
                     continue;
                 }
-                let interval = self.rate.interval() * self.interval_ticks(&source, *member);
                 let bytes = source.send(id, *member, receiver, now, &mut send);
                 if bytes > 0 {
-                    // Half a step early is in time: steps of different members are not aligned.
-                    receiver.not_before = now + interval - self.rate.interval() / 2;
+                    receiver.sent_at = Some(now);
+                    receiver.sent_urgency = core::mem::take(&mut receiver.urgency);
                     budgets.charge_states(*member, bytes, now);
                 }
                 source.is_waiting |= receiver.publisher.is_due(source.replica.world());
@@ -248,7 +260,12 @@ impl Source {
     fn new(schema: Bytes, rate: TickRate, first_number: u64) -> Result<Self, PeerMisbehaved> {
         let decoded = Schema::decode(schema.clone()).map_err(|error| bad(&error.to_string()))?;
         let form = Form::new(Arc::new(decoded)).map_err(|error| bad(&error.to_string()))?;
+        let interest = form.schema().interest();
+        let (radius, named) =
+            (interest.map(|interest| interest.radius), interest.map(|interest| interest.field));
         Ok(Source {
+            position_field: named.or_else(|| first_position(&form)),
+            radius,
             schema: Bytes::copy_from_slice(&schema),
             replica: Replica::of_everything(Arc::clone(form.schema()), rate),
             form,
@@ -267,7 +284,7 @@ impl Source {
         let publisher = Publisher::new(Viewer::Member(member), config).numbered_from(self.first_number);
         let introduction = Introduction::new(self.schema.clone());
         let next = self.first_number;
-        let receiver = Receiver { publisher, introduction, next, not_before: Instant::ZERO };
+        let receiver = Receiver { publisher, introduction, next, sent_at: None, urgency: 0, sent_urgency: 0 };
         self.receivers.insert(member, receiver);
         self.due = true;
     }
@@ -286,6 +303,7 @@ impl Source {
     }
 
     fn take(&mut self, packet: Bytes) -> Result<(), PeerMisbehaved> {
+        let before = self.row().map(|(lanes, blobs)| (lanes.to_vec(), blobs.to_vec()));
         let outcome = self.replica.apply(packet).map_err(|error| bad(&error.to_string()))?;
         if self.replica.world().entities().nth(1).is_some() {
             return Err(bad("it has more than one entity"));
@@ -293,21 +311,24 @@ impl Source {
         if matches!(outcome, Outcome::Taken(_)) {
             self.due = true;
             self.position = self.read_position();
+            let before = before.as_ref().map(|(lanes, blobs)| (&lanes[..], &blobs[..]));
+            let urgency = self.row().map_or(0, |after| self.form.urgency(before, after));
+            self.receivers.values_mut().for_each(|receiver| receiver.urgency = receiver.urgency.max(urgency));
         }
         Ok(())
     }
 
-    /// Returns the member's position: its first field that has one.
-    fn read_position(&self) -> Option<[f64; 3]> {
-        let component = self.form.component();
-        let has_position =
-            |kind: &Kind| matches!(kind, Kind::Vector { .. } | Kind::Transform { .. } | Kind::Body { .. });
-        let field = component.fields().iter().position(|field| has_position(&field.kind))?;
+    /// The state.
+    fn row(&self) -> Option<(&[i32], &[Bytes])> {
         let world = self.replica.world();
-        let entity = world.entities().next()?;
-        let (lanes, blobs) = world.read_row(entity, ComponentId(0)).ok()??;
+        world.read_row(world.entities().next()?, ComponentId(0)).ok()?
+    }
+
+    /// Returns the member's position.
+    fn read_position(&self) -> Option<[f64; 3]> {
+        let (field, (lanes, blobs)) = (self.position_field?, self.row()?);
         // A two-dimensional vector has no third component; it reads as 0.
-        Some(RowReader::new(component, lanes, blobs).field(field).array())
+        Some(RowReader::new(self.form.component(), lanes, blobs).field(field).array())
     }
 
     /// Sends a receiver what is due; returns the number of bytes.
@@ -332,6 +353,13 @@ impl Source {
         }
         bytes
     }
+}
+
+/// The first field with a position.
+fn first_position(form: &Form) -> Option<usize> {
+    let has_position =
+        |kind: &Kind| matches!(kind, Kind::Vector { .. } | Kind::Transform { .. } | Kind::Body { .. });
+    form.component().fields().iter().position(|field| has_position(&field.kind))
 }
 
 fn bad(detail: &str) -> PeerMisbehaved {

@@ -53,11 +53,3 @@ impl Latencies {
         u64::try_from(sum / count).unwrap_or(u64::MAX)
     }
 }
-
-impl Latency {
-    /// Estimates the latency of our states at the other member: the rest of the round trip from here to there
-    /// and back. For two relayed members the round trip is the sum of theirs to the hub.
-    pub fn reverse(&self, round_trip: Duration) -> Duration {
-        round_trip.saturating_sub(self.mean)
-    }
-}

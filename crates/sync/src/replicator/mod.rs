@@ -52,6 +52,7 @@
 //! ```
 
 mod added;
+mod flow;
 mod latency;
 pub(crate) mod motion;
 mod own;
@@ -62,6 +63,7 @@ mod rotation;
 mod stream;
 mod template;
 
+pub use flow::{Flow, Flows};
 pub use latency::{Latencies, Latency};
 pub use motion::EXTRAPOLATION_MAX;
 pub use own::Own;

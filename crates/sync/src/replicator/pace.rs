@@ -27,7 +27,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_interval_grows_with_distance_and_shrinks_with_priority() {
+    fn t6_t7_the_interval_grows_with_distance_and_shrinks_with_priority() {
         let at =
             |distance, priority| interval_ticks(nearness_at(distance, 100.0), priority, TickRate::DEFAULT);
         assert_eq!([0.0, 25.0, 50.0, 75.0, 100.0, 1e9].map(|distance| at(distance, 256)), [1, 2, 2, 4, 8, 8]);

@@ -1,6 +1,7 @@
 //! The packets of a member's state: those of its world, with the state's schema until that has arrived. Their
 //! layout is that of [`OwnState`].
 
+use super::flow::{Flow, FlowMeter};
 use super::remote_state::RemoteState;
 use super::template::{Form, STATE, State, TemplateError};
 use crate::schema::{Schema, SchemaError};
@@ -71,6 +72,7 @@ pub struct Remote {
     is_everything: bool,
     /// `None` before the first packet with a schema.
     known: Option<Known>,
+    meter: FlowMeter,
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +85,7 @@ struct Known {
 impl Remote {
     /// For a member: receives another member's state from the hub.
     pub fn new(rate: TickRate) -> Self {
-        Remote { rate, is_everything: false, known: None }
+        Remote { rate, is_everything: false, known: None, meter: FlowMeter::default() }
     }
 
     /// For the hub: receives a member's state from the member.
@@ -96,12 +98,15 @@ impl Remote {
     /// # Errors
     /// [`ReplicaError`] if it violates the protocol; stop listening to its sender then.
     pub fn apply(&mut self, state: OwnState, arrived: Instant) -> Result<Outcome<Applied>, ReplicaError> {
+        let bytes = state.packet.len() + state.schema.as_ref().map_or(0, Bytes::len);
+        self.meter.arrived(bytes, arrived);
         if let Some(schema) = state.schema {
             self.introduce(schema)?;
         }
         let Some(known) = &mut self.known else { return Ok(Outcome::Waiting) };
         let outcome = known.replica.apply(state.packet)?;
         if let Outcome::Taken(applied) = &outcome {
+            self.meter.taken(applied.number);
             known.show(applied, self.rate, arrived);
         }
         Ok(outcome)
@@ -109,6 +114,7 @@ impl Remote {
 
     /// Prepares for another stream of the same state, as after a reconnect.
     pub fn restart(&mut self) {
+        self.meter.restart();
         if let Some(known) = &mut self.known {
             known.replica.restart();
         }
@@ -133,6 +139,13 @@ impl Remote {
     /// Returns the state at `at` of room time for display: see [`RemoteState::state_at`].
     pub fn state_at(&mut self, at: Instant) -> Option<State> {
         self.known.as_mut()?.remote_state.state_at(at)
+    }
+
+    /// Returns how the states arrive, at `now` of room time; `None` before the first.
+    pub fn flow(&self, now: Instant) -> Option<Flow> {
+        let latency = self.remote_state()?.latency()?;
+        let (loss, bytes_per_second) = (self.meter.loss(), self.meter.bytes_per_second(now));
+        Some(Flow { latency, loss, bytes_per_second })
     }
 
     fn introduce(&mut self, schema: Bytes) -> Result<(), ReplicaError> {

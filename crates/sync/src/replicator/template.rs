@@ -5,6 +5,7 @@ use super::motion::{EXTRAPOLATION_MAX, Motion};
 use crate::schema::{Component, ComponentId, Field, Kind, Replicated, RowReader, Schema, SchemaError};
 use bytes::Bytes;
 use core::f64::consts::TAU;
+use core::num::NonZeroU16;
 use core::time::Duration;
 use std::sync::Arc;
 use thiserror::Error;
@@ -36,6 +37,9 @@ pub struct Tolerance {
     /// A position that moves by more than this within one step counts as a teleport: others do not
     /// interpolate it. 0: never.
     pub jump: f64,
+    /// How urgent changes of the field are to distant players: 256 is normal, 512 twice as urgent. 0: the priority of
+    /// the field, or else that of the template.
+    pub priority: u16,
 }
 
 impl Tolerance {
@@ -54,6 +58,12 @@ impl Tolerance {
     #[must_use]
     pub fn late_by(self, late_by: Duration) -> Self {
         Tolerance { late_by, ..self }
+    }
+
+    /// Sets how urgent changes of the field are to distant players: 256 is normal, 512 twice as urgent.
+    #[must_use]
+    pub fn priority(self, priority: u16) -> Self {
+        Tolerance { priority, ..self }
     }
 
     /// Sets the distance within one step from which a move is a teleport.
@@ -106,6 +116,8 @@ pub struct Form {
     motion: Motion,
     /// The number of the game's fields, which come first.
     game_fields: usize,
+    /// The priority of each of the game's fields, and where they differ: a state with one for all has none here.
+    priorities: Vec<u16>,
     /// Lane indices of the last two fields.
     beat_lane: usize,
     cut_lane: usize,
@@ -130,7 +142,11 @@ impl Form {
         }
         let [beat_lane, cut_lane] = [2, 1].map(|last| component.field_lanes(fields.len() - last).start);
         let motion = Motion::new(component);
-        Ok(Form { schema, motion, game_fields, beat_lane, cut_lane })
+        let of = |field: &Field| field.priority.map_or(component.priority(), NonZeroU16::get);
+        let priorities: Vec<u16> = game.iter().map(of).collect();
+        let is_one = priorities.iter().all(|priority| *priority == component.priority());
+        let priorities = if is_one { Vec::new() } else { priorities };
+        Ok(Form { schema, motion, game_fields, priorities, beat_lane, cut_lane })
     }
 
     /// Returns the schema of the world with the state as its one entity.
@@ -146,6 +162,21 @@ impl Form {
     /// The number of the game's fields, which come first.
     pub fn game_fields(&self) -> usize {
         self.game_fields
+    }
+
+    /// Returns how urgent the change from one row to another is: the highest priority of the fields that differ.
+    /// Without such a field, as for a state that is repeated, it is the priority of the state.
+    pub fn urgency(&self, before: Option<(&[i32], &[Bytes])>, after: (&[i32], &[Bytes])) -> u16 {
+        let component = self.component();
+        let (Some(before), false) = (before, self.priorities.is_empty()) else { return component.priority() };
+        let differs = |field: usize| {
+            let lanes = component.field_lanes(field);
+            let blob = component.field_blob(field);
+            before.0.get(lanes.clone()) != after.0.get(lanes)
+                || blob.is_some_and(|blob| before.1.get(blob) != after.1.get(blob))
+        };
+        let changed = self.priorities.iter().enumerate().filter(|(field, _)| differs(*field));
+        changed.map(|(_, priority)| *priority).max().unwrap_or(component.priority())
     }
 
     /// The number of lanes of the game's fields.
@@ -194,6 +225,7 @@ impl Template {
             priority: 256,
             longest_interval: LONGEST_INTERVAL,
             unknown: None,
+            radius: None,
         }
     }
 
@@ -222,6 +254,8 @@ pub struct TemplateBuilder {
     longest_interval: Duration,
     /// The first field with a tolerance that does not exist.
     unknown: Option<String>,
+    /// The field with the position, and the radius.
+    radius: Option<(String, f64)>,
 }
 
 impl TemplateBuilder {
@@ -263,6 +297,15 @@ impl TemplateBuilder {
         TemplateBuilder { priority, ..self }
     }
 
+    /// Sets the distance from which on others get the state at the lowest rate, four times a second; the nearer they
+    /// are, the more often. `field` is a vector, transform or body with the position, and the distance is between
+    /// the states of both players. Default: the radius of the room's schema, by the first such field; without one,
+    /// distance does not count.
+    #[must_use]
+    pub fn radius(self, field: &str, radius: f64) -> Self {
+        TemplateBuilder { radius: Some((field.to_owned(), radius)), ..self }
+    }
+
     /// Sets the longest time before a changed state is sent, up to 500 ms. Default: 500 ms.
     #[must_use]
     pub fn longest_interval(self, longest_interval: Duration) -> Self {
@@ -289,14 +332,20 @@ impl TemplateBuilder {
         let added = added(self.fields.iter().map(|(field, tolerance)| (field, *tolerance)));
         let (fields, tolerances): (Vec<Field>, Vec<Tolerance>) = self.fields.into_iter().unzip();
         let mut component = Component::builder(&self.name).priority(self.priority);
-        for field in fields {
+        for (field, tolerance) in fields.into_iter().zip(&tolerances) {
             let name = field.name.clone();
+            let own = field.priority.map_or(0, NonZeroU16::get);
+            let priority = if tolerance.priority > 0 { tolerance.priority } else { own };
             // The tolerances decide when to send; a threshold would suppress changes that they let through.
-            component = component.field(&name, field.threshold(0));
+            component = component.field(&name, field.threshold(0).priority(priority));
         }
         let component =
             added.into_iter().fold(component, |component, (name, kind)| component.field(&name, kind)).build();
-        let schema = Schema::bare().component(component).build()?;
+        let mut schema = Schema::bare().component(component);
+        if let Some((field, radius)) = &self.radius {
+            schema = schema.interest(&self.name, field, *radius, *radius);
+        }
+        let schema = schema.build()?;
         let form = Arc::new(Form::new(Arc::new(schema))?);
         Ok(Template { form, tolerances, longest_interval: self.longest_interval })
     }

@@ -140,7 +140,7 @@ fn kinds() -> [Kind; 7] {
 proptest! {
     /// With the sent states received, the shown state is never further off than its tolerance.
     #[test]
-    fn others_never_see_it_further_off_than_tolerated(
+    fn t6_others_never_see_it_further_off_than_tolerated(
         pushes in proptest::collection::vec((proptest::array::uniform3(-6.0f64..6.0), 1u32..40), 1..12),
         kind in 0usize..7,
     ) {
@@ -169,7 +169,7 @@ proptest! {
 
     /// The shown state moves without jumps, however late and wrong the samples are.
     #[test]
-    fn errors_are_blended_away(
+    fn t7_errors_are_blended_away(
         pushes in proptest::collection::vec((proptest::array::uniform3(-20.0f64..20.0), 1u32..20), 2..10),
         late_ms in 0u64..200, delay_ms in 0u64..150,
     ) {
@@ -261,7 +261,7 @@ fn others_are_told_that_something_stands_where_it_was_last_seen() {
 }
 
 #[test]
-fn extrapolation_ends() {
+fn t7_extrapolation_ends() {
     let mut sender = Sender::new(template(body()));
     let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
     let moving = Body { velocity: [10.0, 0.0, 0.0], ..Body::default() };
@@ -310,7 +310,7 @@ fn rotations_and_angles_go_the_shorter_way() {
 }
 
 #[test]
-fn what_leaps_is_the_older_until_the_newer_is_due() {
+fn t6_what_leaps_is_the_older_until_the_newer_is_due() {
     let template = Template::builder("it")
         .field("health", Kind::int(0, 100), Tolerance::default())
         .field("name", Kind::text(20), Tolerance::default().late_by(Duration::from_millis(200)))
@@ -379,7 +379,7 @@ fn threat_18_what_is_no_state_is_refused() {
 }
 
 #[test]
-fn states_come_back_as_types() {
+fn t6_states_come_back_as_types() {
     crate::replicated!(Car as "car" => { place: Kind::Transform { position: POSITION, rotation_bits: 9 }, fuel: Kind::float_bits(0.0, 1.0, 8) });
     #[derive(Clone, Debug, PartialEq)]
     struct Car {
@@ -396,11 +396,56 @@ fn states_come_back_as_types() {
     assert_eq!((state.name(), state.read::<Car>()), ("car", car));
     let latency = remote_state.latency().unwrap();
     assert_eq!((latency.mean, latency.variance), (Duration::from_millis(40), Duration::ZERO));
-    assert_eq!(latency.reverse(Duration::from_millis(90)), Duration::from_millis(50));
 }
 
 #[test]
-fn a_cycle_has_no_end() {
+fn t6_a_change_is_as_urgent_as_its_most_urgent_field() {
+    let template = Template::builder("it")
+        .field("place", Kind::vector2(-8.0, 8.0, 0.5), Tolerance::off_by(0.1))
+        .field("health", Kind::int(0, 100).priority(1_024), Tolerance::default())
+        .field("name", Kind::text(20), Tolerance::default().priority(64))
+        .priority(300)
+        .build()
+        .unwrap();
+    let form = template.form();
+    let received = Form::new(Arc::new(Schema::decode(form.schema().encode()).unwrap())).unwrap();
+    let (lanes, blobs) = form.component().rest_row();
+    let row = |x: f64, health: i64, name: &str| {
+        let (mut lanes, mut blobs) = (lanes.clone(), blobs.clone());
+        let mut row = RowWriter::new(form.component(), &mut lanes, &mut blobs);
+        row.set(0, &[x, 0.0]);
+        row.set(1, &health);
+        row.set(2, &name.to_owned());
+        row.finish().unwrap();
+        (lanes, blobs)
+    };
+    let before = row(0.0, 50, "Ada");
+    let urgency = |(lanes, blobs): (Vec<i32>, Vec<Bytes>)| {
+        received.urgency(Some((&before.0, &before.1)), (&lanes, &blobs))
+    };
+    assert_eq!(urgency(row(1.0, 50, "Ada")), 300);
+    assert_eq!(urgency(row(0.0, 50, "Bo")), 64);
+    assert_eq!(urgency(row(1.0, 50, "Bo")), 300);
+    assert_eq!(urgency(row(1.0, 51, "Bo")), 1_024);
+    assert_eq!(urgency(before.clone()), 300, "a state that is repeated");
+    assert_eq!(received.urgency(None, (&before.0, &before.1)), 300, "the first one");
+}
+
+#[test]
+fn t7_a_radius_needs_a_position() {
+    let with = |field: &str, radius: f64| {
+        let builder =
+            Template::builder("it").field("place", Kind::vector2(-8.0, 8.0, 0.5), Tolerance::default());
+        builder.field("health", Kind::int(0, 100), Tolerance::default()).radius(field, radius).build()
+    };
+    assert!(with("place", 100.0).is_ok());
+    for (field, radius) in [("health", 100.0), ("nowhere", 100.0), ("place", 0.0), ("place", f64::NAN)] {
+        assert!(matches!(with(field, radius), Err(TemplateError::Schema(_))), "{field} {radius}");
+    }
+}
+
+#[test]
+fn t6_a_cycle_has_no_end() {
     for (degrees, expected) in
         [(0.0, 0.0), (90.0, 90.0), (359.0, 359.0), (360.0, 0.0), (-90.0, 270.0), (720.0, 0.0)]
     {

@@ -5,6 +5,7 @@ use super::lanes::{LaneKind, LaneRole};
 use super::{Condition, FieldValue, Interpolation, SchemaError};
 use crate::limits::{FIELDS_MAX, LANES_MAX};
 use core::any::type_name;
+use core::num::NonZeroU16;
 use core::ops::Range as Indices;
 use parlor_proto::limits::LABEL_BYTES_MAX;
 
@@ -20,6 +21,9 @@ pub struct Field {
     /// A change of at most this many quantized steps, in each lane of the field, is ignored. 0 for kinds with
     /// a blob, `Bool` and `Enum`; below the least span of its lanes.
     pub threshold: u32,
+    /// How urgent its changes are, in a player's own state: 256 is normal, 512 twice as urgent. `None` for the
+    /// priority of the component. Entities of a world have the priorities of their components only.
+    pub priority: Option<NonZeroU16>,
 }
 
 impl Field {
@@ -31,6 +35,11 @@ impl Field {
     /// Sets the threshold: a change of at most this many quantized steps is ignored.
     pub fn threshold(self, steps: u32) -> Field {
         Field { threshold: steps, ..self }
+    }
+
+    /// Sets the priority in a player's own state: 256 is normal, 512 twice as urgent. 0 is that of the component.
+    pub fn priority(self, priority: u16) -> Field {
+        Field { priority: NonZeroU16::new(priority), ..self }
     }
 
     fn check(&self) -> Result<(), &'static str> {
@@ -65,7 +74,7 @@ impl Field {
 impl From<Kind> for Field {
     fn from(kind: Kind) -> Self {
         let interpolation = kind.interpolation_default();
-        Field { name: String::new(), kind, interpolation, threshold: 0 }
+        Field { name: String::new(), kind, interpolation, threshold: 0, priority: None }
     }
 }
 

@@ -212,6 +212,11 @@ impl Kind {
         Field { threshold: steps, ..self.into() }
     }
 
+    /// Creates a field of this kind with a priority in a player's own state: 256 is normal, 512 twice as urgent.
+    pub fn priority(self, priority: u16) -> Field {
+        Field::from(self).priority(priority)
+    }
+
     /// The number of lanes of a value.
     pub const fn lanes(&self) -> usize {
         match self {

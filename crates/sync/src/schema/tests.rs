@@ -474,6 +474,13 @@ fn a_schema_comes_back_from_its_bytes() {
         assert_eq!(again.encode(), bytes);
     }
     assert_eq!(Schema::default().encode().as_ref(), [1, 0, 0]);
+    let urgent = Component::builder("c").field("a", Kind::Bool.priority(512)).field("b", Kind::Bool).build();
+    let again = Schema::decode(Schema::bare().component(urgent).build().unwrap().encode()).unwrap();
+    let priorities = again.components()[0].fields().iter().map(|field| field.priority.map(|it| it.get()));
+    assert_eq!(priorities.collect::<Vec<_>>(), [Some(512), None]);
+    assert!(Schema::decode(bytes_of(&[0], &[0x80, 0, 1, 0])).is_ok());
+    let none = Schema::decode(bytes_of(&[0], &[0x80, 0, 0, 0]));
+    assert_eq!(none, Err(ReadError::OutOfRange { field: "a priority" }.into()));
 }
 
 #[test]
@@ -488,6 +495,7 @@ fn whatever_differs_has_another_hash() {
         one("g", float(1.0)),
         one("f", float(1.1)),
         one("f", float(1.0).threshold(1)),
+        one("f", float(1.0).priority(256)),
         one("f", float(1.0).interpolation(Interpolation::None)),
         Schema::default().hash(),
         Schema::bare().build().unwrap().hash(),

@@ -6,7 +6,8 @@
 //!  component    name: text · priority: varint (1..=65535) · condition: 1 byte
 //!               count: varint (1..=32) · for each: field
 //!  condition    0 everyone · 1 owner only · 2 not owner
-//!  field        name: text · kind: 1 byte and its parameters · interpolation: 1 byte · threshold: varint
+//!  field        name: text · kind: 1 byte and its parameters · interpolation: 1 byte, + 0x80 if it has a priority
+//!               threshold: varint · if it has one, priority: varint (1..=65535)
 //!  kind         0 bool
 //!               1 int         min: 8 bytes, two's complement · max − min: varint
 //!               2 float       range
@@ -35,8 +36,12 @@ use super::kind::{Kind, Range};
 use super::{ComponentId, Condition, GridInterest, Interpolation, Schema};
 use crate::limits::{BLOB_BYTES_MAX, CHOICES_MAX, COMPONENTS_MAX, FIELD_SPAN_MAX, FIELDS_MAX};
 use bytes::Bytes;
+use core::num::NonZeroU16;
 use parlor_proto::limits::{LABEL_BYTES_MAX, SCHEMA_BYTES_MAX};
 use parlor_proto::wire::cursor::{ReadError, Reader, Write};
+
+/// Set in the byte of a field's interpolation if the field has a priority.
+const PRIORITY: u8 = 0x80;
 
 const BUILTINS: u8 = 1;
 
@@ -99,20 +104,23 @@ fn write_component(component: &Component, out: &mut Vec<u8>) {
     for field in component.fields() {
         out.put_str(&field.name);
         write_kind(&field.kind, out);
-        out.put_u8(match field.interpolation {
+        let interpolation = match field.interpolation {
             Interpolation::None => 0,
             Interpolation::Linear => 1,
             Interpolation::Spherical => 2,
             Interpolation::Hermite => 3,
-        });
+        };
+        out.put_u8(interpolation | if field.priority.is_some() { PRIORITY } else { 0 });
         out.put_varint(field.threshold.into());
+        if let Some(priority) = field.priority {
+            out.put_varint(priority.get().into());
+        }
     }
 }
 
 fn read_component(reader: &mut Reader) -> Result<Component, SchemaError> {
     let name = reader.str_max("the name of a component", LABEL_BYTES_MAX)?;
-    let priority = reader.varint_max("a priority", u16::MAX.into())?;
-    let priority = u16::try_from(priority).map_err(|_| out_of_range("a priority"))?;
+    let priority = read_priority(reader)?;
     let condition = match reader.u8()? {
         0 => Condition::Everyone,
         1 => Condition::OwnerOnly,
@@ -127,13 +135,19 @@ fn read_component(reader: &mut Reader) -> Result<Component, SchemaError> {
     Ok(builder.build())
 }
 
+fn read_priority(reader: &mut Reader) -> Result<u16, ReadError> {
+    let priority = reader.varint_max("a priority", u16::MAX.into())?;
+    u16::try_from(priority).map_err(|_| out_of_range("a priority"))
+}
+
 fn read_field(component: &str, reader: &mut Reader) -> Result<Field, SchemaError> {
     let name = reader.str_max("the name of a field", LABEL_BYTES_MAX)?;
     let kind = match reader.u8()? {
         number @ 0..=12 => read_kind(number, reader)?,
         kind => return Err(SchemaError::UnknownKind { component: component.to_owned(), field: name, kind }),
     };
-    let interpolation = match reader.u8()? {
+    let byte = reader.u8()?;
+    let interpolation = match byte & !PRIORITY {
         0 => Interpolation::None,
         1 => Interpolation::Linear,
         2 => Interpolation::Spherical,
@@ -141,7 +155,12 @@ fn read_field(component: &str, reader: &mut Reader) -> Result<Field, SchemaError
         value => return Err(ReadError::Unknown { field: "an interpolation", value: value.into() }.into()),
     };
     let threshold = reader.varint_u32("a threshold")?;
-    Ok(Field { name, kind, interpolation, threshold })
+    let mut priority = None;
+    if byte & PRIORITY != 0 {
+        let is = NonZeroU16::new(read_priority(reader)?);
+        priority = Some(is.ok_or_else(|| out_of_range("a priority"))?);
+    }
+    Ok(Field { name, kind, interpolation, threshold, priority })
 }
 
 fn write_kind(kind: &Kind, out: &mut Vec<u8>) {

@@ -3,7 +3,7 @@
 use crate::boundary::{Fault, Last, ask, entity, member, some_member, tell, whole};
 use crate::room::{micros, put, put_some};
 use bytes::Bytes;
-use parlor_client_core::{ActionFailed, Describe, RoomError};
+use parlor_client_core::{ActionFailed, Describe, MessageOptions, RoomError};
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{ChannelId, Lane, MemberId};
 use parlor_sync::value::Value;
@@ -154,8 +154,8 @@ exports! {
         ask(|room, _| Ok(room.core.input_ack(member(player)?).map_or(-1.0, |tick| tick.0.into())))
     }
 
-    /// Sends a typed message.
-    fn send(lane: i32, stamp: i32, len: i32, now: f64) -> i32 {
+    /// Sends a typed message. Flags: 1 numbers it, 2 sends the room's time with it.
+    fn send(lane: i32, flags: i32, len: i32, now: f64) -> i32 {
         tell(len, |room, given, _| {
             let (to, kind, value): (Recipient, String, Value) = given.parts()?;
             let lane = match lane {
@@ -167,7 +167,9 @@ exports! {
                 _ => return Err(Fault::bad_call("a lane is 0 to 4")),
             };
             let now = room.at(now)?;
-            Ok(room.core.send(lane, to, &kind, &value, stamp != 0, now)?)
+            let event_time = room.core.server_time(now).filter(|_| flags & 2 != 0);
+            let options = MessageOptions { lane, stamp: flags & 1 != 0, event_time };
+            Ok(room.core.send_with(&options, to, &kind, &value, now)?)
         })
     }
 

@@ -288,8 +288,8 @@ export class GatheringImpl {
   send(to: To, kind: string, value: unknown, options: SendOptions = {}): void {
     const lane = LANES.indexOf(options.lane);
     if (lane < 0) throw badArgument(`there is no lane ${JSON.stringify(options.lane)}`, `the lanes are ${LANES.slice(1).join(", ")}`);
-    const stamp = options.inOrder === true ? 1 : 0;
-    this.write([to as Data, kind, value as Data], (it, length) => it.send(lane, stamp, length, this.now()));
+    const flags = (options.inOrder === true ? 1 : 0) | (options.timed === true ? 2 : 0);
+    this.write([to as Data, kind, value as Data], (it, length) => it.send(lane, flags, length, this.now()));
   }
 
   broadcast(kind: string, value: unknown, options?: SendOptions): void {

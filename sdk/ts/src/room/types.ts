@@ -185,7 +185,14 @@ export interface StateUpdate {
 
 /** A message of any kind of the game. */
 export type AnyMessage<G extends GameTypes> = {
-  [K in Kind<G>]: { readonly from: From; readonly kind: K; readonly order?: number; readonly value: G["messages"][K] };
+  [K in Kind<G>]: {
+    readonly from: From;
+    readonly kind: K;
+    readonly order?: number;
+    /** When it happened, in `serverTimeMs`, if its sender said so with `timed`. */
+    readonly eventTimeMs?: number;
+    readonly value: G["messages"][K];
+  };
 }[Kind<G>];
 
 /** An action of any name of the game. */
@@ -291,7 +298,7 @@ export interface Gathering<G extends GameTypes = Untyped> extends AsyncDisposabl
   /** The next event of a kind. Rejects with a `ParlorError` if the room closes first. */
   next<E extends keyof Events<G>>(event: E, options?: { signal?: AbortSignal }): Promise<Events<G>[E]>;
 
-  /** Sends a message. `inOrder`: all receivers see it in the same order. */
+  /** Sends a message. `inOrder`: all receivers see it in the same order; `timed`: they learn when it was sent. */
   send<K extends Kind<G>>(to: To, kind: K, value: Write<G, G["messages"][K]>, options?: SendOptions): void;
   /** Sends a message to all but this player. */
   broadcast<K extends Kind<G>>(kind: K, value: Write<G, G["messages"][K]>, options?: SendOptions): void;
@@ -311,6 +318,8 @@ export interface SendOptions {
   lane?: Lane;
   /** Default: false. */
   inOrder?: boolean;
+  /** It carries the time of this call: the receivers read `eventTimeMs`. Default: false. */
+  timed?: boolean;
 }
 
 /** A room with a host. */

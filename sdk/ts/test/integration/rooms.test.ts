@@ -150,7 +150,7 @@ describe("a room", () => {
     b.send(c.me, "whisper", { to: "c" });
     b.send([a.me, c.me], "both", 1);
     b.broadcast("chat", "hi");
-    b.send("all", "stamped", 1, { inOrder: true });
+    b.send("all", "stamped", 1, { inOrder: true, timed: true });
     c.send({ except: [a.me] }, "except", 2);
     b.sendBytes(16, "host", new Uint8Array([1, 2, 3]));
     const kinds = (all: typeof atA) => all.filter(({ type }) => type === "message").map(({ it }) => (it as { kind: string }).kind);
@@ -161,6 +161,9 @@ describe("a room", () => {
     expect(kinds(atC).sort()).toEqual(["both", "chat", "except", "stamped", "whisper"]);
     const stamped = atA.find(({ it }) => (it as { kind?: string }).kind === "stamped")!.it as { from: number; order: number };
     expect([stamped.from, typeof stamped.order]).toEqual([b.me, "number"]);
+    const { eventTimeMs } = stamped as { eventTimeMs?: number };
+    expect(Math.abs(a.serverTimeMs - eventTimeMs!)).toBeLessThan(10_000);
+    expect(atA.filter(({ it }) => "eventTimeMs" in it)).toHaveLength(1);
     expect(atA.find(({ type }) => type === "bytes")!.it).toMatchObject({ from: b.me, channel: 16, bytes: new Uint8Array([1, 2, 3]) });
     expect(() => b.send("host", "x", 1, { lane: "fast" as never })).toThrow("no lane");
     expect(() => b.send(99, "x", 1)).toThrow(ParlorError);

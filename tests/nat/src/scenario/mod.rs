@@ -40,7 +40,11 @@ const SCENARIOS: [Scenario; 7] = [
         run: forged::threat_05_forged_rebinds_lead_no_session_elsewhere,
     },
     Scenario { name: "cut", shows: "cables that are cut for 3 s and for 40 s", run: cut::run },
-    Scenario { name: "lan", shows: "a room nearby is found and joined without a server", run: lan::run },
+    Scenario {
+        name: "lan",
+        shows: "a room nearby is found and joined without a server",
+        run: lan::t1_a_second_host_finds_and_joins_a_room_nearby,
+    },
     Scenario { name: "direct", shows: "who goes past the relay, and who does not", run: direct::run },
 ];
 

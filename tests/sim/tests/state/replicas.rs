@@ -1,11 +1,11 @@
 //! Own states of players, and events among them.
 
-use parlor_client_core::{Event, Options, RoomError};
+use parlor_client_core::{Event, Message, MessageOptions, Options, RoomError};
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{Lane, MemberId};
 use parlor_sim::{Link, PeerId, Rng, SEEDS, Sim, for_seeds};
 use parlor_sync::replicated;
-use parlor_sync::replicator::{Template, Tolerance};
+use parlor_sync::replicator::{Flow, Template, Tolerance};
 use parlor_sync::schema::Kind;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -79,7 +79,7 @@ fn apart(a: &Car, b: &Car) -> f32 {
 }
 
 #[test]
-fn four_players_see_each_other_where_they_are_whatever_is_lost() {
+fn t7_four_players_see_each_other_where_they_are_whatever_is_lost() {
     for_seeds(SEEDS / 5, |seed| {
         let (mut sim, mut links) = (Sim::new(seed), Rng::new(seed ^ 4));
         let peers = room(&mut sim, || Link::any(&mut links).jitter_ms(20));
@@ -202,15 +202,12 @@ fn a_player_without_a_template_sends_none_and_reads_those_of_others() {
 
 fn heard(sim: &mut Sim, peer: PeerId) -> Vec<(String, i64)> {
     let events = sim.take_events(peer).into_iter();
-    let messages = events.filter_map(|event| match event {
-        Event::Message(message) => Some((message.kind.clone(), message.read().expect("it is a number"))),
-        _ => None,
-    });
-    messages.collect()
+    let read = |message: Message| (message.kind.clone(), message.read().expect("it is a number"));
+    events.filter_map(message).map(read).collect()
 }
 
 #[test]
-fn events_reach_all_others_or_the_primary_which_hands_over_when_it_lags() {
+fn t8_t10_events_reach_all_others_or_the_primary_which_hands_over_when_it_lags() {
     let mut sim = Sim::new(4);
     let peers = room(&mut sim, || Link::quic().jitter_ms(10).loss(30));
     sim.run_for(1_000);
@@ -244,4 +241,189 @@ fn events_reach_all_others_or_the_primary_which_hands_over_when_it_lags() {
     });
     sim.run_for(2_000);
     assert_eq!(heard(&mut sim, peers[1]), [("lap".to_owned(), 8)]);
+}
+
+/// However late a message comes, and out of order, its receivers read when it happened.
+#[test]
+fn t8_an_event_carries_the_time_at_which_it_happened() {
+    for_seeds(SEEDS / 20, |seed| {
+        let mut sim = Sim::new(seed);
+        let peers = room(&mut sim, || Link::quic().latency_ms(60).jitter_ms(20).loss(50));
+        sim.run_for(3_000);
+        let mut sent = Vec::new();
+        for number in 0..20i64 {
+            // Every other one tells of something that happened a while ago, and every fifth has no time.
+            let ago = Duration::from_millis(if number % 2 == 0 { 0 } else { 250 });
+            let event_time = sim.act(peers[1], |room, now| {
+                let happened = room.server_time(now).expect("the room is open") - ago;
+                let event_time = (number % 5 != 0).then_some(happened);
+                let options = MessageOptions { lane: Lane::ReliableUnordered, stamp: false, event_time };
+                room.send_with(&options, Recipient::Others, "horn", &number, now).unwrap();
+                event_time
+            });
+            sent.push(event_time.map(|time| Duration::from_millis(time.as_millis() as u64)));
+            sim.run_for(70);
+        }
+        sim.run_for(2_000);
+        for peer in [peers[0], peers[2], peers[3]] {
+            let mut events: Vec<Message> = sim.take_events(peer).into_iter().filter_map(message).collect();
+            events.sort_by_key(|message| message.read::<i64>().expect("it is a number"));
+            let times: Vec<Option<Duration>> = events.iter().map(|message| message.event_time).collect();
+            assert_eq!(times, sent);
+        }
+        // The clocks agree: to the receiver the last of them is as long ago as it is to the sender.
+        let there = sim.act(peers[1], |room, now| room.server_time(now).expect("the room is open"));
+        let here = sim.act(peers[3], |room, now| room.server_time(now).expect("the room is open"));
+        assert!(here.abs_diff(there) < Duration::from_millis(10), "{here:?} and {there:?}");
+    });
+}
+
+/// All drive, and each reads how the states travel between it and the others.
+fn drive_and_measure(sim: &mut Sim, peers: [PeerId; 4], ms: u64) {
+    for (index, peer) in peers.into_iter().enumerate() {
+        sim.play(peer, move |room, now| {
+            let time = room.server_time(now).expect("the room is open").as_secs_f64();
+            room.set_own(&on_its_way(index, time * 4.0)).expect("it fits");
+            (0..4).for_each(|other| {
+                let _ = room.remote_flows(id(other), now);
+            });
+        });
+    }
+    sim.run_for(ms);
+}
+
+#[test]
+fn t9_latency_both_ways_loss_and_bandwidth_are_known_of_each_player() {
+    for_seeds(SEEDS / 20, |seed| {
+        let mut sim = Sim::new(seed);
+        let mut links = [(5, 0), (60, 0), (5, 150), (90, 50)].into_iter();
+        let peers = room(&mut sim, || {
+            let (latency_ms, loss) = links.next().expect("four join");
+            Link::quic().latency_ms(latency_ms).loss(loss)
+        });
+        drive_and_measure(&mut sim, peers, 20_000);
+        let mut flows =
+            |from: usize, to: usize| sim.act(peers[from], |room, now| room.remote_flows(id(to), now));
+        assert_eq!((flows(0, 0).down, flows(0, 9).down), (None, None), "only others have a way");
+        for (a, b) in [(0, 1), (1, 2), (1, 3), (3, 0)] {
+            let (here, there) = (flows(a, b), flows(b, a));
+            let (down, up) = (here.down.expect("states came"), here.up.expect("it answered"));
+            // The link of each to the hub, and the waits for steps and packets.
+            let links = [5, 60, 5, 90];
+            let least = links[a] + links[b];
+            for flow in [down, up] {
+                let ms = flow.latency.mean.as_millis() as u64;
+                assert!((least..least + 120).contains(&ms), "{a} and {b}: {ms} ms over {least} ms");
+                assert!((30.0..4_000.0).contains(&flow.bytes_per_second), "{flow:?}");
+            }
+            // What is told is at most some seconds old.
+            let measured = there.down.expect("states came there");
+            let apart = up.latency.mean.abs_diff(measured.latency.mean);
+            assert!(apart < Duration::from_millis(40), "{up:?} is told, {measured:?} measured");
+        }
+        let loss = |flow: Option<Flow>| flow.expect("it is measured").loss;
+        // Of what goes over the hub's link to the second and to the third.
+        assert!(loss(flows(1, 0).down) < 0.01 && loss(flows(0, 1).up) < 0.01);
+        let (measured, told) = (loss(flows(2, 0).down), loss(flows(0, 2).up));
+        assert!((0.05..0.3).contains(&measured) && (0.05..0.3).contains(&told), "{measured} {told}");
+    });
+}
+
+#[test]
+fn t9_nobody_is_asked_while_nobody_reads_it() {
+    let mut sim = Sim::new(3);
+    let peers = room(&mut sim, Link::quic);
+    drive_and_measure(&mut sim, peers, 4_000);
+    peers.iter().for_each(|peer| sim.play(*peer, |_, _| {}));
+    sim.run_for(4_000);
+    let before = peers.map(|peer| sim.room(peer).diagnostics().session.messages_received);
+    sim.run_for(20_000);
+    let after = peers.map(|peer| sim.room(peer).diagnostics().session.messages_received);
+    // Pings of the room are no messages; the presence of players is, when a round trip changed.
+    before.iter().zip(&after).for_each(|(before, after)| assert!(after - before < 10, "{before} {after}"));
+    let game = sim.act(peers[1], |room, now| {
+        room.send(Lane::ReliableOrdered, Recipient::Others, "parlor.flow", &1, false, now)
+    });
+    assert!(game.unwrap_err().to_string().contains("rename it"));
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Ship {
+    place: [f32; 2],
+    alarm: u8,
+}
+replicated!(Ship as "ship" => {
+    place: Kind::vector2(-512.0, 512.0, 0.25),
+    alarm: Kind::int(0, 255),
+});
+
+/// A room whose ships are 10 m and 150 m from the first one. It never stays in its course, and its alarm changes each
+/// second; `alarm` is the priority of that, and the radius is 100 m.
+fn ships(sim: &mut Sim, alarm: u16) -> [PeerId; 3] {
+    let template = Template::of::<Ship>()
+        .radius("place", 100.0)
+        .tolerance("alarm", Tolerance::default().priority(alarm))
+        .build()
+        .expect("it is in order");
+    let options = |options: Options| Options { template: Some(template.clone()), ..options };
+    let host = sim.host(options(Options::host("seas")), Link::quic().latency_ms(5));
+    let code = sim.code(host);
+    let mut join = || {
+        let guest = sim.enter(options(Options::join("seas", code)), Link::quic().latency_ms(5));
+        sim.run_until(10_000, "a seat", |sim| sim.room(guest).is_connected());
+        guest
+    };
+    let peers = [host, join(), join()];
+    for (peer, x) in peers.into_iter().zip([0.0, 10.0, 150.0]) {
+        let mut turns = 0u32;
+        sim.play(peer, move |room, now| {
+            turns = turns.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let y = if x == 0.0 { f32::from((turns >> 24) as u8) / 32.0 } else { 0.0 };
+            let alarm = room.server_time(now).expect("the room is open").as_secs() as u8;
+            room.set_own(&Ship { place: [x, y], alarm }).expect("it fits");
+        });
+    }
+    peers
+}
+
+#[test]
+fn t7_the_update_interval_grows_with_distance() {
+    let mut sim = Sim::new(5);
+    let peers = ships(&mut sim, 0);
+    sim.run_for(20_000);
+    let [near, far] = [peers[1], peers[2]].map(|peer| {
+        let flows = sim.act(peer, |room, now| room.remote_flows(id(0), now));
+        flows.down.expect("states came").bytes_per_second
+    });
+    // 30 a second, and four.
+    assert!((4.0..12.0).contains(&(near / far)), "{near} and {far} bytes a second");
+}
+
+#[test]
+fn t6_an_urgent_field_reaches_distant_players_at_once() {
+    // How late the alarms are seen in the distance, in ms.
+    let latest = |priority: u16| {
+        let mut sim = Sim::new(6);
+        let peers = ships(&mut sim, priority);
+        sim.run_for(5_000);
+        let mut latest = 0;
+        for _ in 0..2_000 {
+            sim.run_for(5);
+            let seen = sim.act(peers[2], |room, now| room.remote_state::<Ship>(id(0), None, now));
+            let now = sim.act(peers[0], |room, now| room.server_time(now).expect("the room is open"));
+            if seen.expect("states came").alarm != now.as_secs() as u8 {
+                latest = latest.max(now.subsec_millis());
+            }
+        }
+        latest
+    };
+    let (urgent, usual) = (latest(4_096), latest(0));
+    assert!(urgent < 120 && usual > 180, "{urgent} ms if it is urgent, {usual} ms if not");
+}
+
+fn message(event: Event) -> Option<Message> {
+    match event {
+        Event::Message(message) => Some(message),
+        _ => None,
+    }
 }

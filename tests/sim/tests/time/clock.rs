@@ -67,7 +67,7 @@ fn a_second_after_joining_it_is_within_ten_ms_at_100_ms_that_waver_by_20_with_5_
 }
 
 #[test]
-fn latency_is_known_both_ways() {
+fn t9_latency_is_known_both_ways() {
     for_seeds(SEEDS / 10, |seed| {
         let mut sim = Sim::new(seed);
         let host = sim.host(Options::host("tanks"), Link::quic().latency_ms(1));

@@ -171,7 +171,7 @@ fn link((rtt, jitter, loss): (u64, u64, u32)) -> Link {
 }
 
 #[test]
-fn every_step_is_predicted_as_the_host_has_it_when_nothing_interferes() {
+fn t12_every_step_is_predicted_as_the_host_has_it_when_nothing_interferes() {
     for_seeds(2, |seed| {
         for conditions in LINKS {
             let mut game = game(seed, &[link(conditions)], false);
@@ -201,7 +201,7 @@ fn every_step_is_predicted_as_the_host_has_it_when_nothing_interferes() {
 }
 
 #[test]
-fn a_push_from_outside_costs_one_correction_and_every_shot_is_shown_once() {
+fn t12_a_push_from_outside_costs_one_correction_and_every_shot_is_shown_once() {
     for_seeds(3, |seed| {
         let mut game = game(seed, &[link((80, 5, 0)), link((150, 0, 0))], false);
         game.sim.run_for(5_000);

@@ -134,7 +134,7 @@ fn range(seed: u64, link: Link, host: Options) -> (Sim, PeerId, PeerId, Rc<RefCe
 }
 
 #[test]
-fn hits_agree_with_what_the_shooter_saw() {
+fn t12_hits_agree_with_what_the_shooter_saw() {
     let mut seed = 100;
     for rtt_ms in [0, 40, 80, 150] {
         for (jitter_ms, loss) in [(0, 0), (10, 20), (20, 50), (40, 50)] {

@@ -118,7 +118,11 @@ impl Said {
             Said::State { source: Some(source), packet } => {
                 format!("of {source}: {}", packet_summary(packet))
             }
-            Said::Typed { kind, value } => format!("{kind:?} {}", value::shown(&json!(value))),
+            Said::Typed { kind, event_time, value } => {
+                let happened =
+                    event_time.map_or_else(String::new, |time| format!(" of {:.4} s", time.as_secs_f64()));
+                format!("{kind:?}{happened} {}", value::shown(&json!(value)))
+            }
             Said::Action(action) => format!("{:?} with {}", action.name, action.entity),
             Said::Unreadable(why) => format!("cannot be read: {why}"),
             Said::Other => String::new(),
@@ -131,7 +135,13 @@ impl Said {
                 object.insert("source".into(), json!(source.map(|source| source.0)));
                 ("state", packet_json(packet))
             }
-            Said::Typed { kind, value } => ("typed", json!({ "kind": kind, "value": value })),
+            Said::Typed { kind, event_time, value } => {
+                let mut typed = json!({ "kind": kind, "value": value });
+                if let Some(time) = event_time {
+                    typed["event_time_ms"] = json!(time.as_secs_f64() * 1_000.0);
+                }
+                ("typed", typed)
+            }
             Said::Action(action) => ("action", json!({ "entity": name(action.entity), "name": action.name })),
             Said::Unreadable(why) => ("unreadable", json!(why)),
             Said::Other => return,

@@ -12,7 +12,7 @@ use crate::args::EntityFilter;
 use bytes::Bytes;
 pub(crate) use lines::name;
 use parlor::Value;
-use parlor_client_core::decode_typed;
+use parlor_client_core::{Typed, decode_typed};
 use parlor_hub::room::log::{LogError, Replay, Step};
 use parlor_hub::room::{Input, Output};
 use parlor_proto::session::DeliveryId;
@@ -97,6 +97,8 @@ enum Said {
     },
     Typed {
         kind: String,
+        /// When it happened, as its sender says.
+        event_time: Option<Duration>,
         value: Value,
     },
     Action(Action),
@@ -304,7 +306,7 @@ fn typed(way: Way, payload: Bytes) -> Said {
         Way::Down => Downward::decode(payload).map(|downward| downward.payload),
     };
     match payload.map(decode_typed) {
-        Ok(Some((kind, value))) => Said::Typed { kind, value },
+        Ok(Some(Typed { kind, event_time, value })) => Said::Typed { kind, event_time, value },
         Ok(None) => Said::Unreadable("it is no typed message".into()),
         Err(error) => Said::Unreadable(error.to_string()),
     }
