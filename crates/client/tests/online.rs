@@ -4,7 +4,7 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use parlor::online::{self, Event, Phase, SignIn, TurnRoom};
+use parlor::online::{self, Check, Event, Phase, RoomStatus, SignIn, Topic, TurnRoom};
 use parlor_server::{Config, Server};
 use parlor_services::OnlineConfig;
 use serde_json::{Value, json};
@@ -299,7 +299,7 @@ fn a_host_says_how_a_game_begins_what_is_said_of_it_and_how_it_ends() {
     until(&mut [&mut bob], connected);
     let (ada_id, bob_id) = (ada.me().unwrap().to_owned(), bob.me().unwrap().to_owned());
     let updated = |_, event: &Event| match event {
-        Event::Updated { player, changed } => Some((player.clone(), changed.clone())),
+        Event::Updated { player, changed, .. } => Some((player.clone(), changed.clone())),
         _ => None,
     };
     bob.set_data(&json!({ "mood": { "bob": "tense" } })).unwrap();
@@ -340,6 +340,93 @@ fn a_host_says_how_a_game_begins_what_is_said_of_it_and_how_it_ends() {
         _ => None,
     };
     assert_eq!(until(&mut [&mut bob], over), (Some(bob_id), "agreed".to_owned()));
+}
+
+#[test]
+fn r2_who_has_no_seat_watches_by_topic_and_reads_what_was_said() {
+    let host = Host::start();
+    let sign_in = |name: &str| host.sign_in(name).config("auto_start", false).config("spectators", true);
+    let mut ada = sign_in("ada").create("noughts").unwrap();
+    let (_, room) = until(&mut [&mut ada], connected);
+    let mut bob = sign_in("bob").join("noughts", &room).unwrap();
+    until(&mut [&mut bob], connected);
+    let mut eve = sign_in("eve").watch("noughts", &room).unwrap();
+    until(&mut [&mut eve], connected);
+    let said = |_, event: &Event| match event {
+        Event::Message { body, number, .. } => Some((body.clone(), *number)),
+        _ => None,
+    };
+    bob.say("chat", &json!("hello")).unwrap();
+    assert_eq!(until(&mut [&mut eve, &mut bob], said), (json!("hello"), 1));
+    let mut both = [&mut ada, &mut eve];
+    wait(&mut both, |rooms| rooms[1].players().len() == 2);
+    ada.start().unwrap();
+    let begun = |at: usize, event: &Event| (at == 0 && *event == Event::GameStarted).then_some(());
+    until(&mut [&mut eve, &mut ada], begun);
+    // Without the topic of messages she hears of what else is new.
+    eve.unsubscribe(Topic::Messages);
+    bob.say("chat", &json!("unheard")).unwrap();
+    bob.replace_data(&json!({ "x": 1 })).unwrap();
+    let next = |at: usize, event: &Event| match event {
+        Event::Message { .. } if at == 0 => Some(None),
+        Event::Updated { changed, replaces, .. } if at == 0 => Some(Some((changed.clone(), *replaces))),
+        _ => None,
+    };
+    let changed = json!({ "data": { "x": 1 } });
+    assert_eq!(until(&mut [&mut eve, &mut bob], next), Some((changed, true)));
+    // The history has what she did not hear.
+    eve.read_messages(None, 1).unwrap();
+    let history = |_, event: &Event| match event {
+        Event::History { messages, next } => Some((messages.clone(), next.clone())),
+        _ => None,
+    };
+    let (messages, next) = until(&mut [&mut eve], history);
+    assert_eq!((messages[0].body.clone(), messages[0].name.as_str()), (json!("unheard"), "bob"));
+    eve.read_messages(next.as_deref(), 1).unwrap();
+    let (messages, next) = until(&mut [&mut eve], history);
+    assert_eq!((messages[0].body.clone(), messages[0].number, next), (json!("hello"), 1, None));
+    // What players do is not hers to do.
+    eve.say("chat", &json!("me, too")).unwrap();
+    let failed = |_, event: &Event| match event {
+        Event::Failed { error, .. } => Some(error.code.clone()),
+        _ => None,
+    };
+    assert_eq!(until(&mut [&mut eve], failed), "not_in_room");
+}
+
+#[test]
+fn r9_the_host_names_admins_who_pause_the_room() {
+    let host = Host::start();
+    let sign_in = |name: &str| host.sign_in(name).config("auto_start", false);
+    let mut ada = sign_in("ada").create("noughts").unwrap();
+    let (_, room) = until(&mut [&mut ada], connected);
+    let mut bob = sign_in("bob").join("noughts", &room).unwrap();
+    until(&mut [&mut bob], connected);
+    let (ada_id, bob_id) = (ada.me().unwrap().to_owned(), bob.me().unwrap().to_owned());
+    ada.set_admins(&[&bob_id]).unwrap();
+    wait(&mut [&mut ada, &mut bob], |rooms| {
+        rooms.iter().all(|room| room.view().unwrap().admins == [ada_id.clone(), bob_id.clone()])
+    });
+    bob.set_paused(true).unwrap();
+    let paused = |at: usize, event: &Event| match event {
+        Event::Paused { is_paused, player } if at == 0 => Some((*is_paused, player.clone())),
+        _ => None,
+    };
+    assert_eq!(until(&mut [&mut ada, &mut bob], paused), (true, Some(bob_id.clone())));
+    assert_eq!(ada.view().unwrap().status, RoomStatus::Paused);
+    bob.set_paused(false).unwrap();
+    assert_eq!(until(&mut [&mut ada, &mut bob], paused), (false, Some(bob_id)));
+    ada.start().unwrap();
+    wait(&mut [&mut ada, &mut bob], |rooms| rooms.iter().any(|room| room.my_turn()));
+    let (mover, other) = if ada.my_turn() { (&mut ada, &mut bob) } else { (&mut bob, &mut ada) };
+    // The statuses of a move that the server refuses.
+    mover.propose_move("put", &json!({}), &json!({ "isGameOver": true, "winner": "nobody" })).unwrap();
+    let rejected = |_, event: &Event| match event {
+        Event::MoveRejected { checks, .. } => *checks,
+        _ => None,
+    };
+    let checks = until(&mut [mover, other], rejected);
+    assert_eq!((checks.server, checks.rules), (Check::Invalid, Check::NotApplicable));
 }
 
 fn is_private(path: &Path) -> bool {

@@ -200,7 +200,7 @@ pub struct Template {
 }
 
 /// Default minimum and maximum number of players.
-const PLAYERS_DEFAULT: (u16, u16) = (1, 4);
+pub(super) const PLAYERS_DEFAULT: (u16, u16) = (1, 4);
 
 impl Default for Config {
     fn default() -> Self {
@@ -344,6 +344,7 @@ impl Config {
     /// Sets the numbers of players. Requirements of the rules override defaults.
     fn settle_players(&mut self, rules: Option<&dyn Rules>) -> Result<(), Refusal> {
         let (least, most) = rules.map_or((1, PLAYERS_MAX), |rules| rules.players().into_inner());
+        self.start_by_hand(least)?;
         // A given minimum means automatic start at that number; the default of 1 would start at once, with
         // one player. Rules with a fixed number of players imply it.
         let is_given = self.players.min.is_some() || (rules.is_some() && least == most);
@@ -362,17 +363,28 @@ impl Config {
         let max = self.players.max.unwrap_or(PLAYERS_DEFAULT.1.max(min));
         within("players.min", min, 1, PLAYERS_MAX)?;
         within("players.max", max, 1, PLAYERS_MAX)?;
-        if min > max {
-            let sentence = format!(
-                "is {min} and `players.max` {max}: the game could never begin; for a start by the host alone set \
-                 `auto_start` to false"
-            );
-            return Err(bad("players.min", sentence));
-        }
         let usual = self.players.usual;
         usual.map_or(Ok(()), |usual| within("players.usual", usual, min, max))?;
         self.players = Players { min: Some(min), max: Some(max), usual };
         self.auto_start.get_or_insert(is_given && self.role_assignment != RoleAssignment::Assigned);
+        Ok(())
+    }
+
+    /// A minimum above the maximum is never reached: the host starts the game, with whoever is there.
+    fn start_by_hand(&mut self, least: u16) -> Result<(), Refusal> {
+        let (Some(min), Some(max)) = (self.players.min, self.players.max) else { return Ok(()) };
+        if min <= max {
+            return Ok(());
+        }
+        within("players.min", min, 1, PLAYERS_MAX)?;
+        if self.auto_start == Some(true) {
+            let sentence = format!(
+                "is {min} and `players.max` {max}: the game would never begin by itself; leave `auto_start` out"
+            );
+            return Err(bad("players.min", sentence));
+        }
+        self.players.min = Some(least);
+        self.auto_start = Some(false);
         Ok(())
     }
 

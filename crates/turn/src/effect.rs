@@ -15,6 +15,8 @@ pub enum Effect {
     Push(Push),
     /// A score for a board, from the rules of a game that has ended.
     Award(Award),
+    /// A message for the room's history. Its notice is a separate effect.
+    Said(Said),
 }
 
 /// A notice of an event in a room.
@@ -22,16 +24,51 @@ pub enum Effect {
 pub struct Notice {
     /// The number of the notice in its room, from 1, for ordering and deduplication.
     pub seq: u64,
-    /// The recipients.
+    /// The recipients. Empty only where it is for subscribers alone.
     pub to: Vec<PlayerId>,
+    /// Whether readers of the room that subscribed to it receive the notice, too.
+    pub is_public: bool,
     /// The kind of event.
     pub kind: NoticeKind,
     /// The details, an object. `docs/turn-rooms.md` lists the fields of each kind.
     pub body: Value,
 }
 
+/// A message of a room, as its history keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Said {
+    /// The number of the message in its room, from 1.
+    pub number: u64,
+    /// The player that sent it.
+    pub player: PlayerId,
+    /// The player's display name at that time.
+    pub name: String,
+    /// Its type, defined by the game.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The message.
+    pub body: Value,
+}
+
+/// What a subscriber of a room is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// Who is in the room, and what is said about it: its name, metadata and data.
+    Data,
+    /// Messages of players.
+    Messages,
+    /// The course of the game: its start, turns, moves and end.
+    Game,
+}
+
+impl Topic {
+    /// All of them.
+    pub const ALL: [Topic; 3] = [Topic::Data, Topic::Messages, Topic::Game];
+}
+
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)+) => {
+    ($($(#[$doc:meta])* $name:ident = $text:literal in $topic:ident,)+) => {
         /// The kind of a notice.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         pub enum NoticeKind {
@@ -48,41 +85,52 @@ macro_rules! kinds {
                     $(NoticeKind::$name => $text,)+
                 }
             }
+
+            /// Returns the topic that it belongs to.
+            pub fn topic(self) -> Topic {
+                match self {
+                    $(NoticeKind::$name => Topic::$topic,)+
+                }
+            }
         }
     };
 }
 
 kinds! {
     /// A player joined.
-    PlayerJoined = "player_joined",
+    PlayerJoined = "player_joined" in Data,
     /// A player left.
-    PlayerLeft = "player_left",
+    PlayerLeft = "player_left" in Data,
     /// A player was kicked.
-    PlayerKicked = "player_kicked",
+    PlayerKicked = "player_kicked" in Data,
     /// A player is out of the game: resigned or ran out of time.
-    PlayerForfeited = "player_forfeited",
+    PlayerForfeited = "player_forfeited" in Game,
     /// The host changed.
-    HostChanged = "host_changed",
+    HostChanged = "host_changed" in Data,
     /// The game has begun.
-    GameStarted = "game_started",
+    GameStarted = "game_started" in Game,
     /// A turn has begun; sent to all players.
-    TurnStarted = "turn_started",
+    TurnStarted = "turn_started" in Game,
     /// A turn has begun; sent to the player whose turn it is.
-    YourTurn = "your_turn",
+    YourTurn = "your_turn" in Game,
     /// A turn passed without a move.
-    TurnSkipped = "turn_skipped",
+    TurnSkipped = "turn_skipped" in Game,
     /// A move waits for votes.
-    MoveProposed = "move_proposed",
+    MoveProposed = "move_proposed" in Game,
     /// A move was made, or accepted by vote.
-    MoveMade = "move_made",
+    MoveMade = "move_made" in Game,
     /// A waiting move was rejected; the state does not include it.
-    MoveRejected = "move_rejected",
+    MoveRejected = "move_rejected" in Game,
     /// The game is over.
-    GameOver = "game_over",
-    /// The room's name, visibility, metadata or data changed.
-    RoomUpdated = "room_updated",
+    GameOver = "game_over" in Game,
+    /// The room is paused.
+    RoomPaused = "room_paused" in Game,
+    /// The room is no longer paused.
+    RoomResumed = "room_resumed" in Game,
+    /// The room's name, visibility, admins, metadata or data changed.
+    RoomUpdated = "room_updated" in Data,
     /// A player sent a message.
-    Message = "message",
+    Message = "message" in Messages,
 }
 
 /// A push notification, made from a template of the configuration.

@@ -3,7 +3,7 @@
 //! allows.
 
 use super::clients::{allow, operators};
-use super::config::{Config, Visibility, as_bad_config};
+use super::config::{Config, PLAYERS_DEFAULT, Visibility, as_bad_config};
 use super::criteria::{Criteria, is_same};
 use super::json;
 use super::op::Create;
@@ -30,6 +30,7 @@ pub struct Mode {
     public: SetUp,
     private: SetUp,
     criteria: Map<String, Value>,
+    preset: Option<String>,
 }
 
 /// A configuration and its JSON, which clients' values are compared with.
@@ -89,9 +90,20 @@ impl Game {
 
 impl Mode {
     fn read(name: &str, spelled: &Spelled, rules: &RuleSets) -> Result<Mode, Refusal> {
-        let mut usual = spelled.config.clone();
-        if spelled.is_started_by_hand() {
-            start_by_hand(&mut usual);
+        let (mut usual, mut criteria) = (spelled.config.clone(), spelled.criteria.clone());
+        if spelled.is_runs("players.min", "minPlayers") {
+            seats_of_run(&mut usual);
+        }
+        // A preset of RUN.game's own names checks beside those in the file; the latter hold here.
+        let is_known = |preset: &str| rules.get(preset).is_some();
+        let preset = usual.get("rules").and_then(Value::as_str).map(str::to_owned);
+        let preset = preset.filter(|preset| spelled.is_runs("rules", "rulesPreset") && !is_known(preset));
+        if let Some(preset) = &preset {
+            usual.remove("rules");
+            // All rooms of the game have it.
+            if criteria.get("rules").is_some_and(|wanted| wanted == preset) {
+                criteria.remove("rules");
+            }
         }
         let public = SetUp::read(name, &usual, rules).map_err(|refusal| placed(spelled, "", refusal))?;
         let mut different = merged(&usual, spelled.private.clone());
@@ -99,12 +111,18 @@ impl Mode {
         different.insert("visibility".to_owned(), "private".into());
         let private =
             SetUp::read(name, &different, rules).map_err(|refusal| placed(spelled, "private", refusal))?;
-        let mode = Mode { public, private, criteria: spelled.criteria.clone() };
+        let mode = Mode { public, private, criteria, preset };
         // A client that searches without criteria must be able to open a room.
         let criteria = mode.criteria(None).map_err(|refusal| placed(spelled, "", refusal))?;
         let met = criteria.met_by(Create::default(), &mode.public.config);
         met.map_err(|refusal| placed(spelled, "", refusal))?;
         Ok(mode)
+    }
+
+    /// Returns the preset that a file of RUN.game names and this server does not have: the file's own rules alone judge
+    /// the moves.
+    pub fn unknown_preset(&self) -> Option<&str> {
+        self.preset.as_deref()
     }
 
     /// Returns the game name of this mode's rooms.
@@ -166,15 +184,12 @@ impl SetUp {
     }
 }
 
-/// Applies RUN.game's convention that a minimum above the number of seats lets the host start the game.
-fn start_by_hand(fields: &mut Map<String, Value>) {
+/// Adds RUN.game's default maximum, which a minimum may exceed so that the host starts the game.
+fn seats_of_run(fields: &mut Map<String, Value>) {
     let Some(Value::Object(players)) = fields.get_mut("players") else { return };
-    let number = |name: &str| players.get(name).and_then(Value::as_u64);
-    if let (Some(min), Some(max)) = (number("min"), number("max"))
-        && min > max
-    {
-        players.remove("min");
-        fields.entry("auto_start").or_insert(false.into());
+    let is_more = |min: u64| min > u64::from(PLAYERS_DEFAULT.1);
+    if players.get("min").and_then(Value::as_u64).is_some_and(is_more) {
+        players.entry("max").or_insert(PLAYERS_DEFAULT.1.into());
     }
 }
 

@@ -1,6 +1,6 @@
 //! JSON from players: depth and size limits, and merging.
 
-use super::limits::{JSON_DEPTH_MAX, WORD_BYTES_MAX};
+use super::limits::{DATA_BYTES_MAX, JSON_DEPTH_MAX, WORD_BYTES_MAX};
 use super::refusal::{Code, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -133,6 +133,13 @@ pub(super) fn patched(
         check_size(path, &value, bytes_max)?;
     }
     Ok(value)
+}
+
+/// Returns a room's metadata or data with a patch merged into it, or `patch` in its place. Nulls of a replacement are
+/// left out, as those of a merge.
+pub(super) fn updated(value: &Value, path: &str, patch: &Value, replace: bool) -> Result<Value, Refusal> {
+    let nothing = Value::Object(serde_json::Map::new());
+    patched(if replace { &nothing } else { value }, path, Some(patch.clone()), DATA_BYTES_MAX)
 }
 
 /// Refuses a display text that is empty, too long, or has control characters, which could forge lines of a

@@ -27,8 +27,10 @@ pub mod limits;
 mod moves;
 mod notify;
 mod op;
+mod pause;
 mod play;
 mod refusal;
+mod resign;
 pub mod rock_paper_scissors;
 mod rules;
 mod seats;
@@ -42,7 +44,7 @@ pub use config::{
     Visibility,
 };
 pub use criteria::{Criteria, Listed};
-pub use effect::{Effect, Notice, NoticeKind, Push, PushOn};
+pub use effect::{Effect, Notice, NoticeKind, Push, PushOn, Said, Topic};
 pub use game::{Game, Mode};
 pub use ids::{BadId, PlayerId, ProposalId, RoomId, UnixMillis};
 pub use op::{
@@ -79,8 +81,17 @@ pub struct TurnRoom {
     version: u64,
     phase: Phase,
     host: Option<PlayerId>,
+    /// Beside the host.
+    #[serde(default)]
+    admins: Vec<PlayerId>,
+    /// Since when the room is paused.
+    #[serde(default)]
+    paused: Option<UnixMillis>,
     /// In order of joining.
     players: Vec<Player>,
+    /// The last that were in the game at some time: they may read the room after all have left it.
+    #[serde(default)]
+    played: Vec<PlayerId>,
     /// Players that may not return. With [`limits::BARRED_MAX`] entries the room admits no more players.
     barred: BTreeMap<PlayerId, Barred>,
     turn: Turn,
@@ -94,6 +105,8 @@ pub struct TurnRoom {
     decided: Vec<Written<Decided>>,
     proposals_given: u64,
     notices_given: u64,
+    #[serde(default)]
+    messages_given: u64,
     result: Option<GameResult>,
 }
 
@@ -193,7 +206,8 @@ pub struct Decided {
     pub why: Option<String>,
 }
 
-/// The results of a move's checks. A move that fails the server check is refused at once and not recorded.
+/// The results of a move's checks. A move that fails the checks of the server or the rules is refused at once and not
+/// recorded; the refusal has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checks {
     /// Phase, turn, type, fields and size.
@@ -214,6 +228,8 @@ pub enum Check {
     Pending,
     /// The move passed.
     Valid,
+    /// The move failed.
+    Invalid,
     /// Peers rejected it.
     Disputed,
     /// Another change came first.
@@ -260,7 +276,10 @@ impl TurnRoom {
             version: 1,
             phase: Phase::Waiting,
             host: Some(creator.clone()),
+            admins: Vec::new(),
+            paused: None,
             players: Vec::new(),
+            played: Vec::new(),
             barred: BTreeMap::new(),
             turn: Turn::default(),
             state: config.state.clone(),
@@ -271,6 +290,7 @@ impl TurnRoom {
             decided: Vec::new(),
             proposals_given: 0,
             notices_given: 0,
+            messages_given: 0,
             result: None,
             config: Written::new(config),
         };
@@ -302,6 +322,7 @@ impl TurnRoom {
             (Actor::Server, Op::Expire) => return Ok(self.expire(work)),
             (Actor::Server, Op::End(end)) => return self.end(None, end, work),
             (Actor::Server, Op::Kick(kick)) => return self.kick(None, kick, work),
+            (Actor::Server, Op::Pause(pauses)) => return self.pause(None, pauses, work),
             (Actor::Server, _) => {
                 let sentence = "the server itself sits in no room: do it as a player";
                 return Err(Refusal::new(Code::NotInRoom, sentence));
@@ -329,6 +350,7 @@ impl TurnRoom {
             Op::Validate(validate) => self.validate(&player, validate, work),
             Op::Resign => self.resign(&player, work),
             Op::End(end) => self.end(Some(&player), end, work),
+            Op::Pause(pauses) => self.pause(Some(&player), pauses, work),
             Op::Update(update) => self.update(&player, update, work),
             Op::Say(say) => self.say(&player, say, work),
             // Handled before the seat lookup.
@@ -337,13 +359,18 @@ impl TurnRoom {
     }
 
     /// Returns the next timer. [`Op::Expire`] is to be applied then, or as soon after as the server can.
+    /// A paused room has none.
     pub fn next_deadline(&self) -> Option<UnixMillis> {
+        if self.paused.is_some() {
+            return None;
+        }
         self.open.iter().map(|proposal| proposal.deadline).chain(self.turn.deadline).min()
     }
 
-    /// Whether matchmaking may pick this room: public, waiting or open to late players, with a free seat.
+    /// Whether matchmaking may pick this room: public, waiting or open to late players, with a free seat, not paused.
     pub fn is_joinable(&self) -> bool {
-        self.visibility == Visibility::Public && self.has_free_seat() && self.takes_players()
+        let is_open = self.visibility == Visibility::Public && self.paused.is_none();
+        is_open && self.has_free_seat() && self.takes_players()
     }
 
     /// Returns the number of changes of the document, from 1.
@@ -384,6 +411,16 @@ impl TurnRoom {
     /// Returns the host: the player that may start the game and kick players.
     pub fn host(&self) -> Option<&PlayerId> {
         self.host.as_ref()
+    }
+
+    /// Returns the players that may pause the room and change what is said about it: the host, and those that it named.
+    pub fn admins(&self) -> impl Iterator<Item = &PlayerId> {
+        self.host.iter().chain(&self.admins)
+    }
+
+    /// Returns the number of messages that players have sent.
+    pub fn messages(&self) -> u64 {
+        self.messages_given
     }
 
     /// Returns the players, in order of joining.

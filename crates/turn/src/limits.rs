@@ -6,6 +6,10 @@ pub const PLAYERS_MAX: u16 = 64;
 pub const AWARDS_MAX: usize = 64;
 /// Maximum number of players barred from returning (kicked or out of the running game). Then no one can join.
 pub const BARRED_MAX: usize = 256;
+/// Number of players that may read a room after all have left it: the last that played.
+pub const PLAYED_MAX: usize = 128;
+/// Number of messages that a room's history keeps.
+pub const HISTORY_MAX: u64 = 256;
 /// Bytes of an account's or a room's id.
 pub const ID_BYTES_MAX: usize = 64;
 /// Maximum characters of a display name.

@@ -14,13 +14,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The type of move that resigns.
-const RESIGN: &str = "resign";
-/// The field of its data that names the resigning player.
-const RESIGNED_BY: &str = "resignedBy";
+pub(super) const RESIGN: &str = "resign";
 /// The field of the state that ends the game; winner and reason are beside it.
 const IS_GAME_OVER: &str = "isGameOver";
-const WINNER: &str = "winner";
-const END_REASON: &str = "endReason";
+pub(super) const WINNER: &str = "winner";
+pub(super) const END_REASON: &str = "endReason";
 
 impl Checks {
     /// The checks of a waiting move.
@@ -29,12 +27,21 @@ impl Checks {
 }
 
 /// An accepted move.
-struct Standing {
+pub(super) struct Standing {
     id: ProposalId,
     player: PlayerId,
     kind: String,
     data: Value,
     checks: Checks,
+}
+
+impl Standing {
+    /// An accepted move that neither rules nor peers judge.
+    pub(super) fn unjudged(id: ProposalId, by: &PlayerId, kind: String, data: Value) -> Standing {
+        let checks =
+            Checks { server: Check::Valid, rules: Check::NotApplicable, peers: Check::NotApplicable };
+        Standing { id, player: by.clone(), kind, data, checks }
+    }
 }
 
 /// The combined vote of the peers.
@@ -52,32 +59,53 @@ impl TurnRoom {
         work: &mut Work<'_>,
     ) -> Result<bool, Refusal> {
         let rules = self.rules(work.with.rules)?;
-        json::check_word("type", &propose.kind)?;
-        self.check_phase(by, &propose, rules.is_some())?;
-        self.check_type(&propose)?;
-        self.check_sizes(&propose)?;
-        if let Some(made_for) = propose.state_version.filter(|version| *version != self.state_version) {
-            let sentence = format!(
-                "the move was made for state {made_for}, the room has state {}: read it and decide again",
-                self.state_version
-            );
-            return Err(Refusal::at(Code::StaleState, "state_version", sentence));
-        }
-        if propose.kind == RESIGN && self.phase == Phase::Playing {
-            return self.resign_by_move(by, &propose, work);
-        }
+        let checks = self.unjudged(rules.is_some());
+        self.check_move(by, &propose, rules.is_some()).map_err(|refusal| refusal.by_server(checks))?;
+        let resigns = propose.kind == RESIGN && self.phase == Phase::Playing;
         match rules {
+            _ if resigns => {
+                self.resign_by_move(by, propose, work).map_err(|refusal| refusal.by_server(checks))?;
+            }
             Some(rules) => self.play_by_rules(by, propose, rules, work)?,
-            None => self.play_by_trust(by, propose, work)?,
+            None => self.play_by_trust(by, propose, work).map_err(|refusal| refusal.by_server(checks))?,
         }
         Ok(true)
+    }
+
+    /// Returns the checks of a move before the first of them.
+    fn unjudged(&self, has_rules: bool) -> Checks {
+        let check = |is_made| if is_made { Check::Pending } else { Check::NotApplicable };
+        let peers = check(self.config.quorum != Quorum::None);
+        Checks { server: Check::Pending, rules: check(has_rules), peers }
+    }
+
+    /// The server's own check of a move.
+    fn check_move(&self, by: &PlayerId, propose: &Propose, has_rules: bool) -> Result<(), Refusal> {
+        json::check_word("type", &propose.kind)?;
+        self.check_phase(by, propose, has_rules)?;
+        self.check_type(propose)?;
+        self.check_sizes(propose)?;
+        if has_rules && propose.state.is_some() {
+            let sentence = "the rules make the state from the move: leave it out";
+            return Err(Refusal::at(Code::RulesDecide, "state", sentence));
+        }
+        match propose.state_version.filter(|version| *version != self.state_version) {
+            None => Ok(()),
+            Some(made_for) => {
+                let sentence = format!(
+                    "the move was made for state {made_for}, the room has state {}: read it and decide again",
+                    self.state_version
+                );
+                Err(Refusal::at(Code::StaleState, "state_version", sentence))
+            }
+        }
     }
 
     fn check_phase(&self, by: &PlayerId, propose: &Propose, has_rules: bool) -> Result<(), Refusal> {
         if self.phase != Phase::Playing {
             let lists = self.types_of_phase().is_some_and(|types| types.contains_key(&propose.kind));
             if lists && !has_rules {
-                return Ok(());
+                return self.check_running();
             }
             let sentence = match self.phase {
                 Phase::Waiting => "the game has not begun: wait for its start",
@@ -88,8 +116,11 @@ impl TurnRoom {
         if !self.is_in_game(by) {
             return Err(Refusal::new(Code::OutOfGame, "you are out of this game and can only watch it"));
         }
-        // Resigning is allowed out of turn, where moves can resign.
+        // Resigning is allowed out of turn and in a pause, where moves can resign.
         let resigns = propose.kind == RESIGN;
+        if !resigns {
+            self.check_running()?;
+        }
         let current = self.turn.current.as_ref();
         if self.config.is_turn_based() && !resigns && current != Some(by) {
             let whose = current.map_or("nobody's", PlayerId::as_str);
@@ -137,24 +168,6 @@ impl TurnRoom {
         json::check_size("state", patch, most.saturating_sub(json::size(&propose.data)))
     }
 
-    fn resign_by_move(
-        &mut self,
-        by: &PlayerId,
-        propose: &Propose,
-        work: &mut Work<'_>,
-    ) -> Result<bool, Refusal> {
-        let named = propose.data.get(RESIGNED_BY).filter(|value| !value.is_null());
-        if named.is_some_and(|named| named.as_str() != Some(by.as_str())) {
-            let sentence = "nobody resigns for another: name yourself or leave it out";
-            return Err(Refusal::at(Code::BadInput, format!("data.{RESIGNED_BY}"), sentence));
-        }
-        if propose.state.is_some() {
-            let sentence = "a resignation changes no state: leave it out";
-            return Err(Refusal::at(Code::BadInput, "state", sentence));
-        }
-        self.resign(by, work)
-    }
-
     fn play_by_rules(
         &mut self,
         by: &PlayerId,
@@ -162,10 +175,7 @@ impl TurnRoom {
         rules: &dyn Rules,
         work: &mut Work<'_>,
     ) -> Result<(), Refusal> {
-        if propose.state.is_some() {
-            let sentence = "the rules make the state from the move: leave it out";
-            return Err(Refusal::at(Code::RulesDecide, "state", sentence));
-        }
+        let checks = self.unjudged(true);
         let outcome = rules.check(&Attempt {
             state: &self.state,
             players: &self.turn.order,
@@ -173,7 +183,8 @@ impl TurnRoom {
             kind: &propose.kind,
             data: &propose.data,
             seed: work.with.seed,
-        })?;
+        });
+        let outcome = outcome.map_err(|refusal| refusal.by_rules(checks))?;
         self.check_outcome(&outcome)?;
         self.state = outcome.state;
         let id = self.next_proposal();
@@ -213,16 +224,13 @@ impl TurnRoom {
         if must_wait {
             return self.wait_for_peers(by, propose, peers, work);
         }
-        let id = self.next_proposal();
-        let checks =
-            Checks { server: Check::Valid, rules: Check::NotApplicable, peers: Check::NotApplicable };
-        let made = Standing { id, player: by.clone(), kind: propose.kind, data: propose.data, checks };
+        let made = Standing::unjudged(self.next_proposal(), by, propose.kind, propose.data);
         self.adopt(made, propose.state.zip(state), work);
         Ok(())
     }
 
     /// Returns a state with a patch merged into it.
-    fn merged(&self, mut state: Value, patch: &Value) -> Result<Value, Refusal> {
+    pub(super) fn merged(&self, mut state: Value, patch: &Value) -> Result<Value, Refusal> {
         json::merge(&mut state, patch);
         json::check_size("state", &state, self.config.limits.state_bytes)?;
         Ok(state)
@@ -230,7 +238,7 @@ impl TurnRoom {
 
     /// Returns the winner and reason if this patch ends the game. Only the patch itself counts: a flag left
     /// in the state by a move before the game does not.
-    fn claimed_end(
+    pub(super) fn claimed_end(
         &self,
         patch: &Value,
         state: &Value,
@@ -311,6 +319,7 @@ impl TurnRoom {
         validate: Validate,
         work: &mut Work<'_>,
     ) -> Result<bool, Refusal> {
+        self.check_running()?;
         if let Some(reason) = &validate.reason {
             json::check_text("reason", reason, REASON_CHARS_MAX)?;
         }
@@ -396,13 +405,15 @@ impl TurnRoom {
         }
     }
 
-    fn stands(&mut self, made: Standing, work: &mut Work<'_>) {
+    pub(super) fn stands(&mut self, made: Standing, work: &mut Work<'_>) {
         let Standing { id, player, kind, data, checks } = made;
         self.state_version = self.state_version.saturating_add(1);
         self.turn.skipped = 0;
         let secrets = self.rules(work.with.rules).ok().flatten().and_then(|rules| rules.secrets());
         let made = Made { state: &self.state, player: &player, kind: &kind, data: &data };
-        for (to, data) in told(self.players.iter().map(|player| &player.id), &made, secrets) {
+        let watching = self.config.spectators.then_some(None);
+        let readers = self.players.iter().map(|player| Some(&player.id)).chain(watching);
+        for (to, is_public, data) in told(readers, &made, secrets) {
             let body = object!({
                 "proposal": id,
                 "player": player,
@@ -410,7 +421,7 @@ impl TurnRoom {
                 "data": data,
                 "state_version": self.state_version,
             });
-            self.tell(to, NoticeKind::MoveMade, body, work);
+            self.tell(to, is_public, NoticeKind::MoveMade, body, work);
         }
         self.remember(Decided { id, player, kind, checks, why: None });
     }
@@ -420,20 +431,20 @@ impl TurnRoom {
         if self.phase == Phase::Playing
             && let Some(left) = self.turn.left_ms.take()
         {
-            self.turn.deadline = Some(work.with.now.after_ms(left));
+            self.turn.deadline = Some(self.clock(work.with.now).after_ms(left));
         }
         let Proposal { id, player, kind, .. } = proposal;
         let why: String = why.chars().take(REASON_CHARS_MAX).collect();
+        let checks = Checks { peers, ..Checks::PENDING };
         let body = object!({
             "proposal": id,
             "player": player,
             "type": kind,
-            "checks": { "peers": peers },
+            "checks": checks,
             "reason": why,
             "state_version": self.state_version,
         });
         self.tell_all(NoticeKind::MoveRejected, body, work);
-        let checks = Checks { peers, ..Checks::PENDING };
         self.remember(Decided { id, player, kind, checks, why: Some(why) });
     }
 
@@ -487,24 +498,27 @@ impl TurnRoom {
         any
     }
 
-    fn next_proposal(&mut self) -> ProposalId {
+    pub(super) fn next_proposal(&mut self) -> ProposalId {
         self.proposals_given = self.proposals_given.saturating_add(1);
         ProposalId(self.proposals_given)
     }
 }
 
-/// Groups the recipients of a move by what each may see of it.
+/// Groups the readers of a move by what each may see of it. `None` stands for those who watch.
 fn told<'a>(
-    players: impl Iterator<Item = &'a PlayerId>,
+    readers: impl Iterator<Item = Option<&'a PlayerId>>,
     made: &Made<'_>,
     secrets: Option<&dyn Secrets>,
-) -> Vec<(Vec<PlayerId>, Value)> {
-    let mut groups: Vec<(Vec<PlayerId>, Value)> = Vec::new();
-    for player in players {
-        let data = secrets.map_or(Cow::Borrowed(made.data), |secrets| secrets.told(made, player));
-        match groups.iter_mut().find(|(_, same)| *same == *data) {
-            Some((to, _)) => to.push(player.clone()),
-            None => groups.push((vec![player.clone()], data.into_owned())),
+) -> Vec<(Vec<PlayerId>, bool, Value)> {
+    let mut groups: Vec<(Vec<PlayerId>, bool, Value)> = Vec::new();
+    for reader in readers {
+        let data = secrets.map_or(Cow::Borrowed(made.data), |secrets| secrets.told(made, reader));
+        match groups.iter_mut().find(|(.., same)| *same == *data) {
+            Some((to, is_public, _)) => {
+                to.extend(reader.cloned());
+                *is_public |= reader.is_none();
+            }
+            None => groups.push((reader.cloned().into_iter().collect(), reader.is_none(), data.into_owned())),
         }
     }
     groups

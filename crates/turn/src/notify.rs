@@ -39,19 +39,26 @@ pub(super) const GAME_END_VARIABLES: [&str; 6] =
     ["winnerName", "finisherName", "endReason", "roomName", "gameType", "roomId"];
 
 impl TurnRoom {
-    /// Sends a notice to all players in the room.
+    /// Sends a notice to all players in the room, and to those who watch it.
     pub(super) fn tell_all(&mut self, kind: NoticeKind, body: Value, work: &mut Work<'_>) {
         let to = self.players.iter().map(|player| player.id.clone()).collect();
-        self.tell(to, kind, body, work);
+        self.tell(to, self.config.spectators, kind, body, work);
     }
 
-    /// Sends a notice to some players. Does nothing without recipients.
-    pub(super) fn tell(&mut self, to: Vec<PlayerId>, kind: NoticeKind, body: Value, work: &mut Work<'_>) {
-        if to.is_empty() {
+    /// Sends a notice to some players, and if it is public to those who watch. Does nothing without recipients.
+    pub(super) fn tell(
+        &mut self,
+        to: Vec<PlayerId>,
+        is_public: bool,
+        kind: NoticeKind,
+        body: Value,
+        work: &mut Work<'_>,
+    ) {
+        if to.is_empty() && !is_public {
             return;
         }
         let seq = self.next_seq();
-        work.effects.push(Effect::Notice(Notice { seq, to, kind, body }));
+        work.effects.push(Effect::Notice(Notice { seq, to, is_public, kind, body }));
     }
 
     fn next_seq(&mut self) -> u64 {
@@ -59,13 +66,13 @@ impl TurnRoom {
         self.notices_given
     }
 
-    /// Sends a push to the player whose turn begins, unless it acted or had the previous turn.
-    pub(super) fn call_to_turn(&mut self, next: &PlayerId, before: Option<&PlayerId>, work: &mut Work<'_>) {
+    /// Sends a push to the player whose turn begins after that of `before`, unless it acted or had that turn, too.
+    pub(super) fn call_to_turn(&mut self, next: &PlayerId, before: &PlayerId, work: &mut Work<'_>) {
         let Some(template) = self.config.notifications.on_turn_start.clone() else { return };
-        if before == Some(next) || work.by.as_ref() == Some(next) {
+        if before == next || work.by.as_ref() == Some(next) {
             return;
         }
-        let previous = before.map(|player| self.name_of(player, work)).unwrap_or_default();
+        let previous = self.name_of(before, work);
         let number = self.turn.count.saturating_add(1).to_string();
         let variables = [
             ("currentPlayerName", named(&self.name_of(next, work))),
@@ -113,7 +120,7 @@ impl TurnRoom {
         work.effects.push(Effect::Push(Push { seq, to, on, title, body }));
     }
 
-    fn name_of(&self, player: &PlayerId, work: &Work<'_>) -> String {
+    pub(super) fn name_of(&self, player: &PlayerId, work: &Work<'_>) -> String {
         let here = self.player(player).map(|player| player.name.clone());
         here.or_else(|| work.gone.get(player).cloned()).unwrap_or_else(|| player.as_str().to_owned())
     }

@@ -137,7 +137,9 @@ pub enum Op {
     Resign,
     /// End the game: for the host where no rules decide, and for the operator.
     End(End),
-    /// Change the room's name, visibility, metadata or data.
+    /// Pause the room, or end its pause: for the host and its admins where no rules decide, and for the operator.
+    Pause(bool),
+    /// Change the room's name, visibility, admins, metadata or data.
     Update(Update),
     /// Send a message to all players.
     Say(Say),
@@ -207,14 +209,18 @@ pub struct End {
 /// See [`Op::Update`]. Omitted fields stay.
 #[derive(Clone, Debug, Default)]
 pub struct Update {
-    /// The room's name: host only.
+    /// The room's name: the host's and its admins' to set.
     pub name: Option<String>,
-    /// Whether it is listed: host only.
+    /// Whether it is listed: the same.
     pub visibility: Option<Visibility>,
-    /// Merged into the room's metadata: host only.
+    /// Merged into the room's metadata: the same.
     pub metadata: Option<Value>,
     /// Merged into the room's data: any player.
     pub data: Option<Value>,
+    /// Whether metadata and data take the place of the old ones instead of being merged into them.
+    pub replace: bool,
+    /// The room's admins beside the host, who names them.
+    pub admins: Option<Vec<PlayerId>>,
 }
 
 /// See [`Op::Say`].

@@ -9,7 +9,7 @@ use super::op::{End, Start};
 use super::refusal::{Code, Refusal};
 use super::rules::{Ended, Next, RuleSets, Rules};
 use super::seats::{ABANDONED, no_such_player};
-use super::{Barred, GameResult, Phase, Status, Turn, TurnRoom, json};
+use super::{GameResult, Phase, Status, Turn, TurnRoom, json};
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json as object};
@@ -29,6 +29,7 @@ impl TurnRoom {
         work: &mut Work<'_>,
     ) -> Result<bool, Refusal> {
         self.check_host(Some(by), "start the game")?;
+        self.check_running()?;
         if self.phase != Phase::Waiting {
             return Err(Refusal::new(Code::WrongPhase, "the game has begun already: it begins once"));
         }
@@ -98,6 +99,7 @@ impl TurnRoom {
             player.role = by_role.get(&player.id).cloned();
         }
         self.phase = Phase::Playing;
+        order.iter().for_each(|player| self.has_played(player));
         self.turn = Turn { most_players: order.len(), order: order.clone(), ..Turn::default() };
         let mut first = self.config.is_turn_based().then(|| order.first().cloned()).flatten();
         if let Some(rules) = self.rules(work.with.rules)? {
@@ -146,23 +148,28 @@ impl TurnRoom {
 
     /// Adds a late player to the game, last in turn order.
     pub(super) fn take_in(&mut self, id: PlayerId) {
+        self.has_played(&id);
         self.turn.order.push(id);
         self.turn.most_players = self.turn.most_players.max(self.turn.order.len());
     }
 
     pub(super) fn begin_turn(&mut self, next: PlayerId, before: Option<&PlayerId>, work: &mut Work<'_>) {
-        self.turn.deadline = self.config.turn_timeout_ms.map(|ms| work.with.now.after_ms(ms));
+        let now = self.clock(work.with.now);
+        self.turn.deadline = self.config.turn_timeout_ms.map(|ms| now.after_ms(ms));
         self.turn.left_ms = None;
         self.turn.current = Some(next.clone());
         let body = object!({
             "player": next,
             "turn": self.turn.count.saturating_add(1),
             "state_version": self.state_version,
-            "deadline": self.turn.deadline,
+            "deadline": self.shown_deadline(),
         });
         self.tell_all(NoticeKind::TurnStarted, body.clone(), work);
-        self.tell(vec![next.clone()], NoticeKind::YourTurn, body, work);
-        self.call_to_turn(&next, before, work);
+        self.tell(vec![next.clone()], false, NoticeKind::YourTurn, body, work);
+        // The first turn follows none, so it calls nobody.
+        if let Some(before) = before {
+            self.call_to_turn(&next, before, work);
+        }
     }
 
     /// Ends a turn and begins the next.
@@ -176,30 +183,6 @@ impl TurnRoom {
         let order = &self.turn.order;
         let seat = order.iter().position(|other| other == player)?;
         order.get(seat + 1).or(order.first()).cloned()
-    }
-
-    /// Resigns a player from the game, in turn or not.
-    pub(super) fn resign(&mut self, by: &PlayerId, work: &mut Work<'_>) -> Result<bool, Refusal> {
-        if self.phase != Phase::Playing {
-            return Err(Refusal::new(
-                Code::WrongPhase,
-                "no game goes on that could be given up: leave instead",
-            ));
-        }
-        if !self.is_in_game(by) {
-            return Err(Refusal::new(Code::OutOfGame, "you are out of this game already"));
-        }
-        self.forfeit(by, Status::Resigned, "resignation", work);
-        Ok(true)
-    }
-
-    fn forfeit(&mut self, id: &PlayerId, status: Status, reason: &str, work: &mut Work<'_>) {
-        if let Some(player) = self.players.iter_mut().find(|player| player.id == *id) {
-            player.status = status;
-        }
-        self.barred.insert(id.clone(), Barred::OutOfGame);
-        self.tell_all(NoticeKind::PlayerForfeited, object!({ "player": id, "reason": reason }), work);
-        self.take_out(id, reason, work);
     }
 
     /// Removes a player from the game and continues it, or ends it for lack of players. Does nothing if the
@@ -287,6 +270,7 @@ impl TurnRoom {
     /// Ends the game and discards waiting moves.
     pub(super) fn over(&mut self, result: GameResult, work: &mut Work<'_>) {
         self.phase = Phase::Ended;
+        self.paused = None;
         self.turn.current = None;
         self.turn.deadline = None;
         self.turn.left_ms = None;
@@ -315,6 +299,9 @@ impl TurnRoom {
 
     /// Runs due timers. Returns whether any was due.
     pub(super) fn expire(&mut self, work: &mut Work<'_>) -> bool {
+        if self.paused.is_some() {
+            return false;
+        }
         let silent = self.accept_silence(work);
         let now = work.with.now;
         let is_late = self.turn.deadline.is_some_and(|deadline| deadline <= now);

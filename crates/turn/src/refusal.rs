@@ -1,5 +1,6 @@
 //! The uniform error type of operations.
 
+use super::{Check, Checks};
 use serde::Serialize;
 use std::fmt;
 
@@ -13,17 +14,33 @@ pub struct Refusal {
     /// The path of the wrong field, such as `data.to` or `config.players.min`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Of a refused move: the check that failed is invalid, those behind it are pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks: Option<Checks>,
 }
 
 impl Refusal {
     /// Creates a refusal that concerns no single field.
     pub fn new(code: Code, sentence: impl Into<String>) -> Refusal {
-        Refusal { code, sentence: sentence.into(), path: None }
+        Refusal { code, sentence: sentence.into(), path: None, checks: None }
     }
 
     /// Creates a refusal that concerns one field.
     pub fn at(code: Code, path: impl Into<String>, sentence: impl Into<String>) -> Refusal {
-        Refusal { code, sentence: sentence.into(), path: Some(path.into()) }
+        Refusal { code, sentence: sentence.into(), path: Some(path.into()), checks: None }
+    }
+}
+
+impl Refusal {
+    /// Returns this refusal of a move that fails the server's own check.
+    pub(super) fn by_server(self, checks: Checks) -> Refusal {
+        Refusal { checks: Some(Checks { server: Check::Invalid, ..checks }), ..self }
+    }
+
+    /// Returns this refusal of a move that the rule set forbids.
+    pub(super) fn by_rules(self, checks: Checks) -> Refusal {
+        let checks = Checks { server: Check::Valid, rules: Check::Invalid, ..checks };
+        Refusal { checks: Some(checks), ..self }
     }
 }
 
@@ -73,6 +90,8 @@ codes! {
     WrongPhase = "wrong_phase",
     /// Only players in the room may do this.
     NotInRoom = "not_in_room",
+    /// The room is paused.
+    Paused = "paused",
     /// All seats are taken.
     RoomFull = "room_full",
     /// The game has begun and admits no more players.

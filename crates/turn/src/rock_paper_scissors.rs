@@ -123,9 +123,9 @@ impl Secrets for RockPaperScissors {
         Cow::Owned(state)
     }
 
-    fn told<'a>(&self, made: &Made<'a>, reader: &PlayerId) -> Cow<'a, Value> {
+    fn told<'a>(&self, made: &Made<'a>, reader: Option<&PlayerId>) -> Cow<'a, Value> {
         // Once both have chosen, the state has both choices and no secret.
-        if made.state["choice"].is_null() || is_by(made.state, Some(reader)) {
+        if made.state["choice"].is_null() || is_by(made.state, reader) {
             return Cow::Borrowed(made.data);
         }
         Cow::Owned(json!({}))

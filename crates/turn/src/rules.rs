@@ -69,8 +69,8 @@ pub trait Secrets: Send + Sync {
     /// Returns the state as `reader` sees it; `None` is a reader who does not play.
     fn seen<'a>(&self, state: &'a Value, reader: Option<&PlayerId>) -> Cow<'a, Value>;
 
-    /// Returns the data of a move as sent to `reader`, a player of the room.
-    fn told<'a>(&self, made: &Made<'a>, reader: &PlayerId) -> Cow<'a, Value>;
+    /// Returns the data of a move as sent to `reader`; `None` is a reader who does not play.
+    fn told<'a>(&self, made: &Made<'a>, reader: Option<&PlayerId>) -> Cow<'a, Value>;
 }
 
 /// A move that was made.

@@ -1,9 +1,9 @@
 //! Joining and leaving a room, and updates of its details.
 
 use super::clients::allow;
-use super::effect::NoticeKind;
+use super::effect::{Effect, NoticeKind, Said};
 use super::ids::PlayerId;
-use super::limits::{BARRED_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX};
+use super::limits::{BARRED_MAX, MESSAGE_BYTES_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX};
 use super::notify::Work;
 use super::op::{Join, Kick, Say, Update};
 use super::refusal::{Code, Refusal};
@@ -52,6 +52,7 @@ impl TurnRoom {
             return Ok(false);
         }
         self.check_door(&id)?;
+        self.check_running()?;
         self.tell_all(NoticeKind::PlayerJoined, object!({ "player": id, "name": name }), work);
         let joined = work.with.now;
         self.players.push(Player { id: id.clone(), name, joined, role: None, status: Status::Active });
@@ -132,7 +133,7 @@ impl TurnRoom {
         self.get_up(&kick.player, work)?;
         self.barred.insert(kick.player.clone(), Barred::Kicked);
         let body = object!({ "player": kick.player, "reason": kick.reason });
-        self.tell(told, NoticeKind::PlayerKicked, body, work);
+        self.tell(told, self.config.spectators, NoticeKind::PlayerKicked, body, work);
         self.after_getting_up(&kick.player, "player_kicked", work);
         Ok(true)
     }
@@ -140,6 +141,7 @@ impl TurnRoom {
     fn get_up(&mut self, id: &PlayerId, work: &mut Work<'_>) -> Result<(), Refusal> {
         let seat = self.seat(id)?;
         let player = self.players.remove(seat);
+        self.admins.retain(|admin| *admin != player.id);
         work.gone.insert(player.id, player.name);
         Ok(())
     }
@@ -147,9 +149,12 @@ impl TurnRoom {
     /// Replaces the host and continues the game after a player left.
     fn after_getting_up(&mut self, id: &PlayerId, reason: &str, work: &mut Work<'_>) {
         if self.host.as_ref() == Some(id) {
-            // The longest-seated player is the likeliest to stay.
-            self.host = self.players.first().map(|player| player.id.clone());
+            // An admin has the host's trust; the longest-seated player is the likeliest to stay.
+            let is_admin = |player: &&Player| self.admins.contains(&player.id);
+            let next = self.players.iter().find(is_admin).or(self.players.first());
+            self.host = next.map(|player| player.id.clone());
             if let Some(host) = self.host.clone() {
+                self.admins.retain(|admin| *admin != host);
                 self.tell_all(NoticeKind::HostChanged, object!({ "host": host }), work);
             }
         }
@@ -167,17 +172,31 @@ impl TurnRoom {
         Err(Refusal::new(Code::NotHost, format!("only the room's host may {what}: ask the host")))
     }
 
+    /// Checks that the caller is the host, one of its admins, or the server (`None`).
+    pub(super) fn check_admin(&self, by: Option<&PlayerId>, what: &str) -> Result<(), Refusal> {
+        if by.is_none_or(|by| self.admins().any(|admin| admin == by)) {
+            return Ok(());
+        }
+        let sentence = format!("only the room's host and its admins may {what}: ask the host");
+        Err(Refusal::new(Code::NotHost, sentence))
+    }
+
     pub(super) fn update(
         &mut self,
         by: &PlayerId,
         update: Update,
         work: &mut Work<'_>,
     ) -> Result<bool, Refusal> {
-        let Update { name, visibility, metadata, data } = update;
+        let Update { name, visibility, metadata, data, replace, admins } = update;
         let may = self.config.clients_may;
         let mut changed = serde_json::Map::new();
         if name.is_some() || visibility.is_some() || metadata.is_some() {
-            self.check_host(Some(by), "change the room's name, visibility and metadata")?;
+            self.check_admin(Some(by), "change its name, visibility and metadata")?;
+        }
+        let replaces = replace && (metadata.is_some() || data.is_some());
+        if let Some(admins) = admins {
+            changed.insert("admins".to_owned(), object!(admins));
+            self.name_admins(by, admins)?;
         }
         if let Some(name) = name {
             json::check_text("name", &name, NAME_CHARS_MAX)?;
@@ -191,28 +210,51 @@ impl TurnRoom {
             self.visibility = visibility;
         }
         if let Some(patch) = metadata {
-            let metadata = json::patched(&self.metadata, "metadata", Some(patch.clone()), DATA_BYTES_MAX)?;
+            let metadata = json::updated(&self.metadata, "metadata", &patch, replace)?;
             allow("metadata", may.metadata, metadata == self.metadata)?;
             self.metadata = metadata;
             changed.insert("metadata".to_owned(), patch);
         }
         if let Some(patch) = data {
-            self.data = json::patched(&self.data, "data", Some(patch.clone()), DATA_BYTES_MAX)?;
+            self.data = json::updated(&self.data, "data", &patch, replace)?;
             changed.insert("data".to_owned(), patch);
         }
         if changed.is_empty() {
             return Ok(false);
         }
-        self.tell_all(NoticeKind::RoomUpdated, object!({ "player": by, "changed": changed }), work);
+        let body = object!({ "player": by, "changed": changed, "replaces": replaces });
+        self.tell_all(NoticeKind::RoomUpdated, body, work);
         Ok(true)
+    }
+
+    /// Sets the admins beside the host.
+    fn name_admins(&mut self, by: &PlayerId, mut admins: Vec<PlayerId>) -> Result<(), Refusal> {
+        self.check_host(Some(by), "name its admins")?;
+        for (index, admin) in admins.iter().enumerate() {
+            let path = format!("admins[{index}]");
+            if self.player(admin).is_none() {
+                return Err(no_such_player(&path, admin));
+            }
+            if admins[..index].contains(admin) {
+                return Err(Refusal::at(Code::BadInput, path, "stands there twice: name it once"));
+            }
+        }
+        admins.retain(|admin| Some(admin) != self.host.as_ref());
+        self.admins = admins;
+        Ok(())
     }
 
     pub(super) fn say(&mut self, by: &PlayerId, say: Say, work: &mut Work<'_>) -> Result<bool, Refusal> {
         json::check_word("type", &say.kind)?;
         json::check_depth("body", &say.body)?;
         json::check_size("body", &say.body, MESSAGE_BYTES_MAX)?;
-        let body = object!({ "player": by, "type": say.kind, "body": say.body });
+        self.messages_given = self.messages_given.saturating_add(1);
+        let number = self.messages_given;
+        let body = object!({ "player": by, "type": say.kind, "body": say.body, "number": number });
         self.tell_all(NoticeKind::Message, body, work);
+        let name = self.name_of(by, work);
+        let said = Said { number, player: by.clone(), name, kind: say.kind, body: say.body };
+        work.effects.push(Effect::Said(said));
         Ok(true)
     }
 }

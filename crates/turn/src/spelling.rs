@@ -102,9 +102,9 @@ impl Spelled {
         all
     }
 
-    /// Whether the minimum may exceed the number of seats: RUN.game's way to let the host start the game.
-    pub(super) fn is_started_by_hand(&self) -> bool {
-        self.places.get("players.min").is_some_and(|place| place.ends_with("minPlayers"))
+    /// Whether a field has RUN.game's name.
+    pub(super) fn is_runs(&self, ours: &str, theirs: &str) -> bool {
+        self.places.get(ours).is_some_and(|place| place.ends_with(theirs))
     }
 
     /// Returns the original path of a field that a refusal names. `part` is its source: empty for the

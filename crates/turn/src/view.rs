@@ -2,6 +2,7 @@
 
 use super::config::Visibility;
 use super::ids::{PlayerId, ProposalId, RoomId, UnixMillis};
+use super::limits::PLAYED_MAX;
 use super::op::{Actor, ConfiguredBy};
 use super::refusal::{Code, Refusal};
 use super::rules::RuleSets;
@@ -23,6 +24,8 @@ pub struct RoomView<'a> {
     pub created_by: &'a PlayerId,
     /// The host, who may start the game and kick players.
     pub host: Option<&'a PlayerId>,
+    /// The players that may pause the room and change its name, visibility and metadata: the host first.
+    pub admins: Vec<&'a PlayerId>,
     /// The players, in order of joining.
     pub players: &'a [Player],
     /// Free-form data set by players.
@@ -71,8 +74,8 @@ pub struct Summary<'a> {
     pub configured_by: ConfiguredBy,
     /// Whether it is listed.
     pub visibility: Visibility,
-    /// `active`, or `archived` once all players have left.
-    #[schemars(extend("enum" = ["active", "archived"]))]
+    /// `active`, `paused`, or `archived` once all players have left.
+    #[schemars(extend("enum" = ["active", "paused", "archived"]))]
     pub status: &'static str,
     /// The phase of the game.
     pub phase: Phase,
@@ -121,37 +124,31 @@ pub struct ProposalView<'a> {
 }
 
 impl TurnRoom {
-    /// Returns the room as `reader` may see it. Allowed are its players, the server and, where the
-    /// configuration admits spectators, any account that was not kicked. The rules filter a state with
+    /// Returns the room as `reader` may see it, if it [may](Self::may_read). The rules filter a state with
     /// secrets for players; the server sees all.
     ///
     /// # Errors
     /// `not_in_room` for others.
     pub fn view(&self, reader: &Actor, rules: &RuleSets) -> Result<RoomView<'_>, Refusal> {
+        self.check_reader(reader)?;
         let is_member = match reader {
             Actor::Server => true,
             Actor::Player(player) => self.player(player).is_some(),
         };
-        let watches = match reader {
-            Actor::Server => true,
-            Actor::Player(player) => self.config.spectators && !self.was_kicked(player),
-        };
-        if !is_member && !watches {
-            return Err(Refusal::new(Code::NotInRoom, "only its players read this room: join it first"));
-        }
         let last_proposal = (self.proposals_given > 0).then_some(ProposalId(self.proposals_given));
         Ok(RoomView {
             summary: self.summary(),
             code: is_member.then_some(self.code.as_str()),
             created_by: &self.created_by,
             host: self.host.as_ref(),
+            admins: self.admins().collect(),
             players: &self.players,
             data: &self.data,
             turn_based: self.config.is_turn_based(),
             turn_order: &self.turn.order,
             current_player: self.turn.current.as_ref(),
             turn_count: self.turn.count,
-            turn_deadline: self.turn.deadline,
+            turn_deadline: self.shown_deadline(),
             state: self.seen_state(reader, rules),
             state_version: self.state_version,
             optimistic_state: (!self.open.is_empty()).then(|| self.optimistic_state()),
@@ -160,6 +157,41 @@ impl TurnRoom {
             decided: &self.decided,
             result: self.result.as_ref(),
         })
+    }
+
+    /// Whether `reader` may read the room: its players and the server; where the configuration admits spectators, any
+    /// account that was not kicked; and once all players have left, those who played and were not kicked.
+    pub fn may_read(&self, reader: &Actor) -> bool {
+        match reader {
+            Actor::Server => true,
+            Actor::Player(player) if self.player(player).is_some() => true,
+            Actor::Player(player) if self.was_kicked(player) => false,
+            Actor::Player(player) => {
+                self.config.spectators || (self.players.is_empty() && self.played.contains(player))
+            }
+        }
+    }
+
+    /// Refuses who may not read the room.
+    ///
+    /// # Errors
+    /// `not_in_room`.
+    pub fn check_reader(&self, reader: &Actor) -> Result<(), Refusal> {
+        if self.may_read(reader) {
+            return Ok(());
+        }
+        Err(Refusal::new(Code::NotInRoom, "only its players read this room: join it first"))
+    }
+
+    /// Remembers that a player was in the game.
+    pub(super) fn has_played(&mut self, player: &PlayerId) {
+        if self.played.contains(player) {
+            return;
+        }
+        if self.played.len() >= PLAYED_MAX {
+            self.played.remove(0);
+        }
+        self.played.push(player.clone());
     }
 
     /// Returns its entry for room lists.
@@ -171,7 +203,13 @@ impl TurnRoom {
             rules: self.config.rules.as_deref(),
             configured_by: self.configured_by,
             visibility: self.visibility,
-            status: if self.players.is_empty() { "archived" } else { "active" },
+            status: if self.players.is_empty() {
+                "archived"
+            } else if self.paused.is_some() {
+                "paused"
+            } else {
+                "active"
+            },
             phase: self.phase,
             player_count: self.players.len(),
             max_players: self.max_players,

@@ -12,12 +12,12 @@
 //! game's view is never older than its events. Notices missed during an outage are in the inbox.
 
 use super::error::OnlineError;
-use super::event::{Event, Notice, of_notice, of_view};
+use super::event::{Event, Notice, Topic, of_notice, of_view, topic_of};
 use super::view::{Phase, RoomView};
 use super::who::{self, Who};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Maximum number of requests that wait for an answer or for the connection.
@@ -36,6 +36,8 @@ pub(super) enum Want {
     Found { op: &'static str, input: Value },
     /// The room with this id.
     Known(String),
+    /// The same, without a seat: by a subscription.
+    Watched(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +109,8 @@ pub(super) struct Core {
     reading: Option<usize>,
     /// No notice was taken in before this connection.
     is_first: bool,
+    /// The topics whose events the game gets.
+    topics: BTreeSet<Topic>,
     told_start: bool,
     told_turn: u64,
     told_over: bool,
@@ -129,6 +133,8 @@ struct Heard {
     error: Option<OnlineError>,
     #[serde(default)]
     event: Option<Notice>,
+    #[serde(default)]
+    watched: Option<Notice>,
 }
 
 #[derive(Deserialize)]
@@ -158,6 +164,7 @@ impl Core {
             held: Vec::new(),
             reading: None,
             is_first: true,
+            topics: Topic::ALL.into(),
             told_start: false,
             told_turn: 0,
             told_over: false,
@@ -265,6 +272,7 @@ impl Core {
         };
         match heard {
             Heard { event: Some(notice), .. } => self.handle_live(&notice),
+            Heard { watched: Some(notice), .. } => self.handle_watched(&notice),
             Heard { id: Some(id), output, error, .. } => {
                 let Some(asked) = self.asked.remove(&id) else { return };
                 match (output, error) {
@@ -286,20 +294,6 @@ impl Core {
         } else {
             self.queued.push_back(request);
         }
-    }
-
-    /// Makes a move for this version of the room's state.
-    pub(super) fn propose(&mut self, input: Value, state_version: u64) {
-        self.pending = Some(Move { input, state_version });
-        if self.stage == Stage::Following {
-            self.send_move();
-        }
-    }
-
-    fn send_move(&mut self) {
-        let Some(made) = &self.pending else { return };
-        let input = made.input.clone();
-        self.ask("turn.propose", input, Asked::Move);
     }
 
     fn ask(&mut self, op: &str, input: Value, asked: Asked) {
@@ -365,6 +359,11 @@ impl Core {
         match want {
             Want::Found { op, input } => self.ask(op, input, Asked::Room),
             Want::Known(room) => self.read(&room),
+            Want::Watched(room) => {
+                let input = self.subscription(&room);
+                self.reading = Some(self.held.len());
+                self.ask("turn.subscribe", input, Asked::Room);
+            }
         }
     }
 
@@ -411,6 +410,7 @@ impl Core {
                 self.pending = None;
                 self.see(&output);
             }
+            Asked::Other(Request { op: "turn.messages", .. }) => self.handle_history(output),
             Asked::Other(_) => {
                 self.see(&output);
             }
@@ -428,12 +428,16 @@ impl Core {
             self.told_lost = false;
         }
         let Some(view) = &self.view else { return };
+        let is_watched = matches!(self.want, Want::Watched(_));
         if is_new {
-            self.want = Want::Known(view.id.clone());
+            if !is_watched {
+                self.want = Want::Known(view.id.clone());
+            }
             self.events.push_back(Event::Connected { room: view.id.clone(), code: view.code.clone() });
         }
         // Otherwise the notices report it in order: the room may be ahead of those still on their way.
-        let is_alone = (is_new && self.is_first) || std::mem::take(&mut self.missed);
+        // Nobody keeps notices for those who watch.
+        let is_alone = (is_new && (self.is_first || is_watched)) || std::mem::take(&mut self.missed);
         let standing = of_view(view, self.me.as_deref().unwrap_or_default()).filter(|_| is_alone);
         let has_begun = is_alone && view.phase != Phase::Waiting;
         let told: Vec<Event> = self.held.drain(..held.min(self.held.len())).collect();
@@ -450,22 +454,11 @@ impl Core {
         }
     }
 
-    /// Settles a move whose answer was lost. If the state's version is unchanged the move is repeated;
-    /// otherwise it is rejected, because its fate is unknown.
-    fn settle_move(&mut self) {
-        let Some(made) = &self.pending else { return };
-        if self.view.as_ref().is_some_and(|view| view.state_version == made.state_version) {
-            return self.send_move();
-        }
-        self.pending = None;
-        let error =
-            OnlineError::new("stale_state", "the room changed before this move came: look, and move again");
-        let player = self.me.clone().unwrap_or_default();
-        self.events.push_back(Event::MoveRejected { player, error });
-    }
-
     /// Delivers the game's start, each turn and the end once, whether a notice or a reading reports it first.
     fn tell(&mut self, event: Event) {
+        if topic_of(&event).is_some_and(|topic| !self.topics.contains(&topic)) {
+            return;
+        }
         match &event {
             Event::GameStarted => {
                 if self.told_start {
@@ -512,9 +505,14 @@ impl Core {
 
     fn take_in(&mut self, notice: &Notice) {
         self.seq = Some(self.seq.unwrap_or(0).max(notice.seq));
+        self.hold(notice);
+    }
+
+    /// Keeps the event of a notice for the next reading of the room.
+    fn hold(&mut self, notice: &Notice) {
         let is_ours = match (&self.view, &self.want) {
             (Some(view), _) => view.id == notice.notice.room,
-            (None, Want::Known(room)) => *room == notice.notice.room,
+            (None, Want::Known(room) | Want::Watched(room)) => *room == notice.notice.room,
             (None, Want::Found { .. }) => false,
         };
         if !is_ours {
@@ -576,7 +574,8 @@ impl Core {
             Asked::Move => {
                 self.pending = None;
                 let player = self.me.clone().unwrap_or_default();
-                self.events.push_back(Event::MoveRejected { player, error });
+                let checks = error.checks;
+                self.events.push_back(Event::MoveRejected { player, error, checks });
                 self.read_again();
             }
             Asked::Other(request) => {
@@ -593,5 +592,7 @@ impl Core {
     }
 }
 
+mod moves;
 #[cfg(test)]
 mod tests;
+mod watching;

@@ -1,6 +1,7 @@
 //! Errors, for programs and for people.
 
 use super::session::SessionError;
+use super::view::Checks;
 use crate::modules::ModuleDisabled;
 use parlor_transport::discovery::AddressError;
 use serde::Deserialize;
@@ -24,6 +25,9 @@ pub struct OnlineError {
     /// What is stored instead, where the player must choose: see [`current_save`](Self::current_save).
     #[serde(default)]
     pub current: Option<serde_json::Value>,
+    /// Of a refused move: the check that failed is invalid.
+    #[serde(default)]
+    pub checks: Option<Checks>,
 }
 
 impl OnlineError {
@@ -34,6 +38,7 @@ impl OnlineError {
             path: None,
             retry_after_ms: None,
             current: None,
+            checks: None,
         }
     }
 

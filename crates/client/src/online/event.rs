@@ -1,8 +1,8 @@
 //! Events of a turn room.
 
 use super::error::OnlineError;
-use super::view::RoomView;
-use serde::Deserialize;
+use super::view::{Checks, RoomMessage, RoomView};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// An event of a turn room.
@@ -74,6 +74,15 @@ pub enum Event {
         player: String,
         /// Why.
         error: OnlineError,
+        /// Which check failed, if the server said so.
+        checks: Option<Checks>,
+    },
+    /// The room was paused, or goes on.
+    Paused {
+        /// Whether it is paused now.
+        is_paused: bool,
+        /// Who did it; `None` for the operator.
+        player: Option<String>,
     },
     /// The game is over.
     GameOver {
@@ -90,13 +99,24 @@ pub enum Event {
         kind: String,
         /// The message.
         body: Value,
+        /// Its number in the room's history, from 1.
+        number: u64,
+    },
+    /// A part of the room's history: the answer to [`TurnRoom::read_messages`](super::TurnRoom::read_messages).
+    History {
+        /// The newest first.
+        messages: Vec<RoomMessage>,
+        /// What to read on after; `None` after the last part.
+        next: Option<String>,
     },
     /// The room's settings, metadata or data were changed.
     Updated {
         /// The player that changed them.
         player: String,
-        /// The changed fields: `name`, `visibility`; of `metadata` and `data` the merged object.
+        /// The changed fields: `name`, `visibility`, `admins`; of `metadata` and `data` the object that was merged.
         changed: Value,
+        /// Whether `metadata` and `data` took the place of the old ones, and were not merged.
+        replaces: bool,
     },
     /// Something else changed: read the view again.
     Changed,
@@ -111,9 +131,51 @@ pub enum Event {
     Closed(OnlineError),
 }
 
+/// What a subscriber to a room is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// Who is in the room, and what is said about it: [`Event::PlayerJoined`], [`Event::PlayerLeft`] and
+    /// [`Event::Updated`].
+    Data,
+    /// [`Event::Message`].
+    Messages,
+    /// The course of the game: its start, turns, moves, pauses and end.
+    Game,
+}
+
+impl Topic {
+    /// All of them.
+    pub const ALL: [Topic; 3] = [Topic::Data, Topic::Messages, Topic::Game];
+}
+
+/// Returns the topic of an event that a notice reports; `None` for what is this player's own affair.
+pub(super) fn topic_of(event: &Event) -> Option<Topic> {
+    Some(match event {
+        Event::PlayerJoined { .. } | Event::PlayerLeft { .. } | Event::Updated { .. } | Event::Changed => {
+            Topic::Data
+        }
+        Event::Message { .. } => Topic::Messages,
+        Event::GameStarted
+        | Event::TurnStarted { .. }
+        | Event::MoveProposed { .. }
+        | Event::MoveMade { .. }
+        | Event::Paused { .. }
+        | Event::GameOver { .. } => Topic::Game,
+        Event::Connected { .. }
+        | Event::Lost { .. }
+        | Event::MoveRejected { .. }
+        | Event::History { .. }
+        | Event::Failed { .. }
+        | Event::Closed(_) => return None,
+    })
+}
+
 /// A notice from the server.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Notice {
+    /// Its number in the inbox; 0 of a room that is only watched.
+    #[serde(default)]
     pub(super) seq: u64,
     pub(super) kind: String,
     pub(super) notice: Told,
@@ -155,15 +217,27 @@ pub(super) fn of_notice(notice: &Notice, me: &str) -> Option<Event> {
         },
         "move_rejected" => {
             let error = OnlineError::new("disputed", text("reason"));
-            Event::MoveRejected { player: text("player"), error }
+            let checks = Checks::deserialize(&body["checks"]).ok();
+            Event::MoveRejected { player: text("player"), error, checks }
         }
         "game_over" => {
             Event::GameOver { winner: body["winner"].as_str().map(str::to_owned), reason: text("reason") }
         }
-        "room_updated" => Event::Updated { player: text("player"), changed: body["changed"].clone() },
-        "message" => {
-            Event::Message { player: text("player"), kind: text("type"), body: body["body"].clone() }
-        }
+        "room_updated" => Event::Updated {
+            player: text("player"),
+            changed: body["changed"].clone(),
+            replaces: body["replaces"] == true,
+        },
+        "room_paused" | "room_resumed" => Event::Paused {
+            is_paused: notice.kind == "room_paused",
+            player: body["player"].as_str().map(str::to_owned),
+        },
+        "message" => Event::Message {
+            player: text("player"),
+            kind: text("type"),
+            body: body["body"].clone(),
+            number: number("number"),
+        },
         "your_turn" | "push" => return None,
         _ => Event::Changed,
     })

@@ -34,7 +34,7 @@
 //! it is for.
 //!
 //! - [`SignIn`]: the player's identity, and the room to enter
-//! - [`TurnRoom`], [`Event`]: a turn room and its events
+//! - [`TurnRoom`], [`Event`], [`Topic`]: a turn room and its events
 //! - [`Account`]: the same player in realtime rooms, and its lists
 //! - [`Board`]: scores and ranks
 //! - [`Statistics`], [`Achievements`]: what a player has done
@@ -73,7 +73,7 @@ mod who;
 pub use account::{Account, AccountError, Pending};
 pub use boards::{Board, BoardEntry, BoardInfo, BoardList, BoardPage, BoardSeason, Score, Submitted};
 pub use error::{OnlineError, RoomFailure};
-pub use event::Event;
+pub use event::{Event, Topic};
 pub use filter::{Filter, Properties, Property};
 pub use friends::{Friend, FriendState, Friends};
 pub use lists::{Happened, KeptMatch, LiveMatch, LogEntry, MatchFilter, MatchLog, Part, RoomSummary};
@@ -93,4 +93,7 @@ pub use search::{MatchFound, MatchPlayer, MatchSearch, QueueInfo, Search, Search
 pub use session::{Session, SessionError};
 pub use sign_in::{SignIn, sign_in};
 pub use storage::{NewObject, Object, ObjectId, Storage};
-pub use view::{Phase, RoomPlayer, RoomResult, RoomView};
+pub use view::{
+    Check, Checks, DecidedMove, Phase, ProposedMove, RoomMessage, RoomPlayer, RoomResult, RoomStatus,
+    RoomView,
+};

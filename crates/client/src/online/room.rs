@@ -2,7 +2,7 @@
 
 use super::core::{Core, Request};
 use super::error::RoomFailure;
-use super::event::Event;
+use super::event::{Event, Topic};
 use super::session::Session;
 use super::token_store::TokenStore;
 use super::view::{Phase, RoomPlayer, RoomView};
@@ -264,7 +264,25 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "data": patch }), true)
     }
 
-    /// Merges an object into the room's metadata, as the host.
+    /// Puts an object in the place of the room's data. Any player may call it.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn replace_data(&mut self, data: &impl Serialize) -> Result<(), RoomFailure> {
+        let data = serde_json::to_value(data)?;
+        self.ask("turn.update", json!({ "data": data, "replace": true }), true)
+    }
+
+    /// Deserializes the room's data into the game's own type.
+    ///
+    /// # Errors
+    /// As for [`state`](Self::state).
+    pub fn data<T: DeserializeOwned>(&self) -> Result<T, RoomFailure> {
+        let view = self.view().ok_or(RoomFailure::NotThere)?;
+        Ok(T::deserialize(&view.data)?)
+    }
+
+    /// Merges an object into the room's metadata, as the host or one of its admins.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -273,7 +291,34 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "metadata": patch }), true)
     }
 
-    /// Renames the room, as the host.
+    /// Puts an object in the place of the room's metadata, as the host or one of its admins.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn replace_metadata(&mut self, metadata: &impl Serialize) -> Result<(), RoomFailure> {
+        let metadata = serde_json::to_value(metadata)?;
+        self.ask("turn.update", json!({ "metadata": metadata, "replace": true }), true)
+    }
+
+    /// Names the room's admins beside the host, as the host. They may pause the room and change its name, visibility and
+    /// metadata.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn set_admins(&mut self, admins: &[&str]) -> Result<(), RoomFailure> {
+        self.ask("turn.update", json!({ "admins": admins }), true)
+    }
+
+    /// Pauses the room, or lets it go on, as the host or one of its admins, in a room without rules. Clocks stand still
+    /// in a pause, and nobody moves, starts or joins.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn set_paused(&mut self, is_paused: bool) -> Result<(), RoomFailure> {
+        self.ask(if is_paused { "turn.pause" } else { "turn.resume" }, json!({}), true)
+    }
+
+    /// Renames the room, as the host or one of its admins.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -281,7 +326,7 @@ impl TurnRoom {
         self.ask("turn.update", json!({ "name": name }), true)
     }
 
-    /// Sets whether the room is public, as the host: on lists and open to matchmaking.
+    /// Sets whether the room is public, as the host or one of its admins: on lists and open to matchmaking.
     ///
     /// # Errors
     /// [`RoomFailure`]; nothing is sent then.
@@ -322,6 +367,33 @@ impl TurnRoom {
     pub fn say(&mut self, kind: &str, body: &impl Serialize) -> Result<(), RoomFailure> {
         let body = serde_json::to_value(body)?;
         self.ask("turn.say", json!({ "type": kind, "body": body }), false)
+    }
+
+    /// Reads a part of the room's history, the newest messages first: [`Event::History`] answers. `after` is the `next`
+    /// of the part before; a part has at most `limit` messages, 1 to 1000. The server keeps the last 256.
+    ///
+    /// # Errors
+    /// [`RoomFailure`]; nothing is sent then.
+    pub fn read_messages(&mut self, after: Option<&str>, limit: u16) -> Result<(), RoomFailure> {
+        let mut input = json!({ "limit": limit });
+        if let Some(after) = after {
+            input["after"] = after.into();
+        }
+        self.ask("turn.messages", input, true)
+    }
+
+    /// Returns events of this topic again, after [`unsubscribe`](Self::unsubscribe). At the beginning a room returns
+    /// those of all topics.
+    pub fn subscribe(&mut self, topic: Topic) {
+        self.core.set_topic(topic, true);
+        self.flush();
+    }
+
+    /// Returns no more events of this topic. The view of a room that is only [watched](super::SignIn::watch) then follows
+    /// the other topics alone.
+    pub fn unsubscribe(&mut self, topic: Topic) {
+        self.core.set_topic(topic, false);
+        self.flush();
     }
 
     fn ask(&mut self, op: &'static str, mut input: Value, again: bool) -> Result<(), RoomFailure> {

@@ -199,6 +199,15 @@ impl SignIn {
         self.open(game, Want::Known(room.to_owned()))
     }
 
+    /// Watches the room with this id without a seat, where its game admits spectators or this player played in it.
+    /// Events and the view are those of a reader; what only players may do fails.
+    ///
+    /// # Errors
+    /// As for [`join_or_create`](Self::join_or_create).
+    pub fn watch(self, game: &str, room: &str) -> Result<TurnRoom, RoomFailure> {
+        self.open(game, Want::Watched(room.to_owned()))
+    }
+
     /// Returns the player's account of this game, for realtime rooms
     /// ([`RoomBuilder::account`](crate::RoomBuilder::account)) and for lists. No request is sent before it is
     /// needed.

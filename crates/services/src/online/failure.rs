@@ -2,13 +2,15 @@
 
 use core::time::Duration;
 use hyper::StatusCode;
+use parlor_turn::Checks;
 use serde_json::{Value, json};
 
 /// Why an operation failed.
 ///
-/// As JSON it is `{"code", "sentence", "path"?, "retry_after_ms"?, "current"?}`. `code` is for programs and stays the
+/// As JSON it is `{"code", "sentence", "path"?, "retry_after_ms"?, "current"?, "checks"?}`. `code` is for programs and stays the
 /// same between versions. `sentence` is for people and says what to do. `path` names the wrong field of the
-/// input. `current` is what is stored instead, where a caller must choose between that and its own.
+/// input. `current` is what is stored instead, where a caller must choose between that and its own. `checks` says of a
+/// refused move which check failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     kind: Kind,
@@ -17,6 +19,7 @@ pub(crate) struct Failure {
     path: Option<String>,
     retry_after: Option<Duration>,
     current: Option<Box<Value>>,
+    checks: Option<Checks>,
 }
 
 /// The kind of a failure. Each has an HTTP status.
@@ -67,7 +70,15 @@ impl Kind {
 
 impl Failure {
     pub(crate) fn new(kind: Kind, code: &'static str, sentence: impl Into<String>) -> Self {
-        Failure { kind, code, sentence: sentence.into(), path: None, retry_after: None, current: None }
+        Failure {
+            kind,
+            code,
+            sentence: sentence.into(),
+            path: None,
+            retry_after: None,
+            current: None,
+            checks: None,
+        }
     }
 
     /// A field of the input is wrong.
@@ -118,6 +129,11 @@ impl Failure {
         self
     }
 
+    /// Adds the checks of a refused move.
+    pub(crate) fn checked(self, checks: Option<Checks>) -> Self {
+        Failure { checks, ..self }
+    }
+
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
@@ -145,6 +161,9 @@ impl Failure {
         }
         if let Some(current) = &self.current {
             error["current"] = (**current).clone();
+        }
+        if let Some(checks) = &self.checks {
+            error["checks"] = json!(checks);
         }
         error
     }

@@ -31,7 +31,7 @@ struct Device {
     origin: Origin,
     /// The sign-in of its access token.
     sign_in: Option<SignInId>,
-    waiting: mpsc::Sender<PendingNotice>,
+    waiting: mpsc::Sender<Heard>,
     news: Arc<News>,
     /// Its shortest measured round trip in milliseconds; `u32::MAX` before the first.
     rtt_ms: Arc<AtomicU32>,
@@ -62,6 +62,8 @@ pub(super) struct FeedOwner {
 pub(super) enum Heard {
     /// A notice of the inbox.
     Notice(PendingNotice),
+    /// A notice of a room that the device has subscribed to.
+    Watched(PendingNotice),
     /// Something that is so now.
     News(PendingNotice),
 }
@@ -84,7 +86,7 @@ pub(super) struct Feeds {
 /// The feed of one device. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Feed {
-    notices: mpsc::Receiver<PendingNotice>,
+    notices: mpsc::Receiver<Heard>,
     news: Arc<News>,
     rtt_ms: Arc<AtomicU32>,
     feeds: super::Services,
@@ -146,7 +148,40 @@ impl Feeds {
         devices.retain(|device| {
             let share = unread.take(device.origin, notice.len());
             share.is_ok_and(|share| {
-                device.waiting.try_send(PendingNotice { text: Arc::clone(notice), share }).is_ok()
+                let pending = PendingNotice { text: Arc::clone(notice), share };
+                device.waiting.try_send(Heard::Notice(pending)).is_ok()
+            })
+        });
+        if devices.is_empty() {
+            open.remove(&key);
+        }
+    }
+
+    /// Whether this feed of a player is open.
+    pub(super) fn is_open(&self, realm: &Realm, player: &AccountId, number: u64) -> bool {
+        let open = self.lock();
+        let devices = open.get(&(realm.clone(), player.clone()));
+        devices.is_some_and(|devices| devices.iter().any(|device| device.number == number))
+    }
+
+    /// Sends a notice of a room to one device that has subscribed to it. A device that is too slow, or whose address is over
+    /// its memory limit, is cut off.
+    pub(super) fn tell_one(
+        &self,
+        unread: &Unread,
+        (realm, player, number): (&Realm, &AccountId, u64),
+        notice: &Arc<str>,
+    ) {
+        let mut open = self.lock();
+        let key = (realm.clone(), player.clone());
+        let Some(devices) = open.get_mut(&key) else { return };
+        devices.retain(|device| {
+            let share = (device.number == number).then(|| unread.take(device.origin, notice.len()));
+            share.is_none_or(|share| {
+                share.is_ok_and(|share| {
+                    let pending = PendingNotice { text: Arc::clone(notice), share };
+                    device.waiting.try_send(Heard::Watched(pending)).is_ok()
+                })
             })
         });
         if devices.is_empty() {
@@ -218,13 +253,18 @@ impl Feed {
     pub(super) async fn next(&mut self) -> Result<Heard, End> {
         let heard = tokio::select! {
             biased;
-            notice = self.notices.recv() => notice.map(Heard::Notice),
+            notice = self.notices.recv() => notice,
             news = self.news.next() => Some(Heard::News(news)),
         };
         match self.end.get() {
             Some(end) => Err(*end),
             None => heard.ok_or(End::CutOff),
         }
+    }
+
+    /// Its number: no other feed of the server has it.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Records a measured round trip of its device.
@@ -252,6 +292,7 @@ impl Drop for Feed {
             }
         }
         drop(open);
+        self.feeds.subscriptions().end_feed(self.number);
         self.feeds.may_have_gone(&self.owner.realm, &self.owner.player);
     }
 }

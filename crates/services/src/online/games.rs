@@ -13,7 +13,7 @@ use core::time::Duration;
 use parlor_server::embed::lock;
 use parlor_turn::limits::WORD_BYTES_MAX;
 use parlor_turn::{ConfiguredBy, Game, Mode, RuleSets, TurnRoom};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::DefaultHasher;
 use std::io::{self, Read};
@@ -236,6 +236,10 @@ impl Folder {
             field: refusal.path,
             sentence: refusal.sentence,
         })?;
+        let modes = game.modes().map(Some).chain([None]).filter_map(|name| game.mode(name));
+        for preset in modes.filter_map(|mode| mode.unknown_preset()).collect::<BTreeSet<_>>() {
+            tracing::warn!(%app, %preset, "this server has no such rule set: the file's own rules judge the moves");
+        }
         Arc::make_mut(&mut lock(&self.games)).insert(app.to_owned(), Arc::new(game));
         Ok(true)
     }

@@ -90,6 +90,7 @@ use password::Passwords;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 pub use receipts::{RECEIPT_LIFE_S_MAX, ScoreReceipt};
+use rooms::Subscriptions;
 use rooms::{RoomLocks, Seekers};
 use secrets::{RefreshKey, RoomIdKey};
 use seen::Seen;
@@ -160,6 +161,7 @@ struct Inner {
     room_locks: RoomLocks,
     seekers: Seekers,
     feeds: Feeds,
+    subscriptions: Subscriptions,
     unread: Unread,
     bans: Bans,
     boards: Boards,
@@ -231,6 +233,7 @@ impl Online {
             room_locks: RoomLocks::new(config.memory.turn_rooms),
             seekers: Seekers::new(),
             feeds: Feeds::default(),
+            subscriptions: Subscriptions::default(),
             unread: Unread::new(config.memory.unread_each, config.memory.unread_all),
             bans: Bans::default(),
             boards,
@@ -305,7 +308,7 @@ impl Services {
             let identity = services.tokens().verify(&token, services.time())?;
             let is_operator = identity.role != Role::Player;
             if is_operator {
-                let caller = Caller { identity: Some(identity), origin: Origin::LOCAL };
+                let caller = Caller { identity: Some(identity), origin: Origin::LOCAL, feed: None };
                 services.must_be_in_good_standing(&caller).await?;
             }
             Ok(is_operator)
@@ -346,7 +349,7 @@ impl Services {
             let input = input(operation.ok_or_else(|| Failure::defect("there is no such operation"))?)?;
             let verify = |token: String| services.tokens().verify(&token, services.time());
             let identity = token.map(verify).transpose()?;
-            Ok((services.perform(at, Caller { identity, origin }, input).await?, share))
+            Ok((services.perform(at, Caller { identity, origin, feed: None }, input).await?, share))
         };
         self.counted(at, self.on_own_threads(work)).await
     }
@@ -451,6 +454,10 @@ impl Services {
 
     fn feeds(&self) -> &Feeds {
         &self.0.feeds
+    }
+
+    fn subscriptions(&self) -> &Subscriptions {
+        &self.0.subscriptions
     }
 
     fn goodbye(&self) -> &Goodbye {

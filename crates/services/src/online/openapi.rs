@@ -224,6 +224,7 @@ fn error() -> Value {
             "path": { "type": "string", "description": "the field of the input that is wrong" },
             "retry_after_ms": { "type": "integer", "minimum": 0, "description": "when to ask again" },
             "current": { "type": ["object", "null"], "description": "what is stored instead, where one must choose" },
+            "checks": { "type": "object", "description": "of a refused move: the checks `server`, `rules` and `peers`" },
         },
     })
 }

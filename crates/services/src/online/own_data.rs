@@ -56,12 +56,12 @@ pub(super) struct ExportAccount {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Export {
     /// What the entries are.
-    #[schemars(extend("enum" = ["account", "sign_ins", "rooms", "inbox", "matches", "boards", "saves", "objects", "statistics", "achievements", "ratings", "friends"]))]
+    #[schemars(extend("enum" = ["account", "sign_ins", "rooms", "inbox", "matches", "boards", "saves", "objects", "statistics", "achievements", "ratings", "friends", "messages"]))]
     kind: &'static str,
     /// The account with its ways to sign in; or when a device signed in and until when that is good; or the summary of a room that it sits in
     /// (`turn.read` has the rest); or a notice of its inbox; or a match that is kept and that it was in (`match.log` has the rest);
     /// or its entry on a board; or a save; or an object of its; or one of its statistics, achievements or ratings; or
-    /// a friend, a request or a block.
+    /// a friend, a request or a block; or a message of its in a room's history.
     #[schemars(with = "Vec<Value>")]
     entries: Vec<Box<RawValue>>,
     /// What to give as `after` for the next part; missing after the last one.
@@ -259,7 +259,12 @@ async fn part_of_progress(
         "friends" => {
             let page = store.friends_of(realm, account, None, after, SMALL_ENTRIES).await?;
             let entries = page.items.into_iter().map(|friend| json(&friends::exported(friend)));
-            ("friends", entries.collect::<Result<_, _>>()?, page.next, None)
+            ("friends", entries.collect::<Result<_, _>>()?, page.next, Some("messages"))
+        }
+        "messages" => {
+            let page = store.messages_of(realm, account, after, SMALL_ENTRIES).await?;
+            let entries = page.items.into_iter().map(|said| json(&rooms::exported(said)?));
+            ("messages", entries.collect::<Result<_, _>>()?, page.next, None)
         }
         _ => return Err(bad_after()),
     })

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! → {"id": 1, "op": "turn.read", "input": {"room": "r…"}, "token": "…"}     the token holds for all that follow
-//! ← {"id": 1, "output": {…}}   or   {"id": 1, "error": {"code", "sentence", "path"?, "retry_after_ms"?, "current"?}}
+//! ← {"id": 1, "output": {…}}   or   {"id": 1, "error": {"code", "sentence", "path"?, "retry_after_ms"?, "current"?, "checks"?}}
 //! ← {"event": {"seq", "kind", "at_ms", "notice"}}                           as the inbox has it
+//! ← {"watched": {"kind", "at_ms", "notice"}}                              of a room that it subscribed to and has no seat in
 //! ← {"news": {"topic", …}}                                                  what is so now, the newest of each topic
 //! ```
 //!
@@ -205,6 +206,7 @@ impl SocketState {
                 notice = next_notice(&mut self.feed, self.identity.as_ref(), self.services.time()) => {
                     let text = match &notice {
                         Ok(Heard::Notice(notice)) => format!("{{\"event\":{}}}", notice.text),
+                        Ok(Heard::Watched(notice)) => format!("{{\"watched\":{}}}", notice.text),
                         Ok(Heard::News(news)) => format!("{{\"news\":{}}}", news.text),
                         Err(_) => String::new(),
                     };
@@ -308,7 +310,8 @@ impl SocketState {
             identity.check_time(identity.now_s(self.services.time()))?;
         }
         let share = self.services.hold_answer(at, share)?;
-        let caller = Caller { identity, origin: self.origin };
+        let feed = self.feed.as_ref().map(Feed::number);
+        let caller = Caller { identity, origin: self.origin, feed };
         let input = asked.input.unwrap_or_else(|| json!({}));
         let (output, share) = self.services.perform_to_its_end(at, caller, input, share).await?;
         if signs_in && let Ok(SignedIn { access_token }) = serde_json::from_str(output.get()) {
@@ -319,14 +322,14 @@ impl SocketState {
 
     /// Whether the socket's own account is refused, and not one that it queried.
     async fn is_refused_itself(&self) -> bool {
-        let caller = Caller { identity: self.identity.clone(), origin: self.origin };
+        let caller = Caller { identity: self.identity.clone(), origin: self.origin, feed: None };
         self.services.must_be_in_good_standing(&caller).await.is_err()
     }
 
     /// Sets the identity to that of a token, and opens its feed if it is a player's.
     async fn use_token(&mut self, token: &str) -> Result<(), Failure> {
         let identity = self.services.tokens().verify(token, self.services.time())?;
-        let caller = Caller { identity: Some(identity.clone()), origin: self.origin };
+        let caller = Caller { identity: Some(identity.clone()), origin: self.origin, feed: None };
         let (realm, player) = self.services.account_of(&caller)?;
         let has_feed = identity.role == Role::Player;
         let owner = FeedOwner { realm, player, sign_in: identity.sign_in() };

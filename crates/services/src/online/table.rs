@@ -31,6 +31,8 @@ pub(crate) struct Caller {
     pub(crate) identity: Option<Identity>,
     /// Its origin, whose budget counts wrong guesses.
     pub(crate) origin: Origin,
+    /// The number of the feed of its socket, if it asks over one as a player.
+    pub(crate) feed: Option<u64>,
 }
 
 /// Maximum size of an answer that is neither a room nor a list, in bytes.

@@ -9,7 +9,7 @@ use super::sql::{Done, Sql, TableRow, params, unknown_word};
 use super::types::{
     Account, AccountKind, CREDENTIALS_MAX, Credential, CredentialKind, CredentialOwner, Role, check_text,
 };
-use super::{friends, objects, progress, saves};
+use super::{friends, messages, objects, progress, saves};
 use parlor_server::realm::Realm;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -317,7 +317,8 @@ pub(super) fn erase(
     let own = saves::erase(sql, realm, account)?
         + objects::erase(sql, realm, account)?
         + progress::erase(sql, realm, account)?
-        + friends::erase(sql, realm, account)?;
+        + friends::erase(sql, realm, account)?
+        + messages::erase(sql, realm, account)?;
     let notices = erase_inbox(sql, realm, account)?;
     sql.later("DELETE FROM accounts WHERE realm = $1 AND id = $2", params![realm, account])?;
     Ok(notices + count + own)

@@ -54,6 +54,7 @@ const LAYOUTS: &[&str] = &[
     include_str!("layout_6.sql"),
     include_str!("layout_7.sql"),
     include_str!("layout_8.sql"),
+    include_str!("layout_9.sql"),
 ];
 
 /// The newest layout that this server knows.

@@ -12,12 +12,12 @@ use super::ids::{AccountId, RoomId};
 use super::limits::{Growth, Limits};
 use super::sql::{Done, Sql, TableRow, params};
 use super::types::stored_realm;
-use super::{Store, accounts, events, rooms};
+use super::{Store, accounts, events, messages, rooms};
 use parlor_server::realm::Realm;
 
 /// The charge for a room's document and summary grows in steps of this size.
 const STEP_BYTES: u64 = 16 << 10;
-/// The charge for a room's events grows in steps of this size.
+/// The charge for a room's events and messages grows in steps of this size.
 const EVENT_STEP_BYTES: u64 = 64 << 10;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Maximum number of rows that one transaction deletes, because it delays other writes.
@@ -82,28 +82,28 @@ pub(super) fn begin(
     put(sql, realm, room, &next)
 }
 
-/// Records the next state of a room: the bytes of its document and summary, and of its events if the commit
-/// has one. Without `judged_by` the owner is charged beyond its quota.
+/// Records the next state of a room: the bytes of its document and summary, of its events if the commit has
+/// one, and of its messages. Without `judged_by` the owner is charged beyond its quota.
 pub(super) fn go_on(
     sql: &mut dyn Sql,
     (realm, room): (&Realm, &RoomId),
     life: &RoomLife,
-    (size, event_bytes): (usize, Option<u64>),
+    (size, event_bytes, message_bytes): (usize, Option<u64>, u64),
     rows: &mut [TableRow],
     judged_by: Option<&Limits>,
 ) -> Done<()> {
     let before = rows.first_mut().map(read).transpose()?;
     let event_bytes = match event_bytes {
         Some(bytes) => bytes,
-        // The charge for events never shrinks. So a room has events only if its charge exceeds that of its
-        // document.
+        // The charge for events never shrinks. So a room has events or messages only if its charge exceeds that of
+        // its document.
         None if before.as_ref().is_some_and(|before| before.bytes > stepped(size, 0)) => {
             events::held(sql, realm, room)?
         }
         None => 0,
     };
     let account = before.as_ref().map_or("", |before| before.account.as_str());
-    let next = next(life, account, size, event_bytes);
+    let next = next(life, account, size, event_bytes.saturating_add(message_bytes));
     if before.as_ref().is_some_and(|before| before.is_as(&next)) {
         return Ok(());
     }
@@ -415,6 +415,7 @@ fn delete(sql: &mut dyn Sql, realm: &Realm, room: &RoomId) -> Done<bool> {
     let mut rows = sql.rows(LIFE, params![realm, room])?;
     let life = rows.first_mut().map(read).transpose()?;
     rooms::let_go_of_players(sql, realm, room)?;
+    messages::delete(sql, realm, room)?;
     sql.later("DELETE FROM room_events WHERE realm = $1 AND room = $2", params![realm, room])?;
     sql.later("DELETE FROM room_lives WHERE realm = $1 AND room = $2", params![realm, room])?;
     if let Some(life) = life {

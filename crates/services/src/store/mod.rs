@@ -32,6 +32,7 @@ mod line;
 mod lives;
 mod matches;
 mod matching;
+mod messages;
 mod objects;
 mod once;
 mod owner;
@@ -68,6 +69,7 @@ pub use matches::{
     Appended, CUT_FULL, CUT_QUOTA, ENTRY_BYTES_MAX, GROUP_ENTRIES_MAX, KeptMatch, LOG_PAGE_BYTES,
     MATCH_BYTES_MAX, MatchEnding, MatchEntry, NewMatch,
 };
+pub use messages::{NewMessage, StoredMessage};
 pub use objects::{Expects, NewObject, Object, ObjectKey, ObjectRefused, ObjectsWritten};
 pub use progress::{
     NewStatistic, OwnStatistic, STATISTICS_MAX, TOTAL_DAYS, Total, Written, WrittenStatistics,

@@ -12,7 +12,7 @@ use super::types::{
     NOTICE_BYTES_MAX, NewRoom, PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Room, RoomListing,
     RoomState, Stage, check_size, check_text, invalid,
 };
-use super::{Store, entries, inbox, lives, webhooks};
+use super::{Store, entries, inbox, lives, messages, webhooks};
 use parlor_server::realm::{InvalidId, Realm};
 use std::sync::Arc;
 
@@ -183,6 +183,10 @@ fn check(state: &RoomState, effects: &Effects) -> Result<usize, StoreError> {
             bytes += notice.body.len();
         }
     }
+    if let Some(message) = &effects.message {
+        check_size("a message", message.body.len(), NOTICE_BYTES_MAX)?;
+        bytes += message.body.len();
+    }
     for webhook in &effects.webhooks {
         check_text("the target of a webhook", &webhook.target)?;
         check_size("the body of a webhook", webhook.body.len(), NOTICE_BYTES_MAX)?;
@@ -252,8 +256,11 @@ fn commit(
     // The room and the inboxes in one round trip.
     let told = inbox::ByReceiver::of(&effects.notices);
     let life = effects.life.as_ref();
+    let (place, before) = messages::places(effects.messages);
+    let counted = params![realm, id, place, before];
     let asked: Vec<_> = core::iter::once(BatchStatement::change(NEXT, next))
         .chain(life.map(|_| BatchStatement::rows(lives::LIFE, params![realm, id])))
+        .chain((effects.messages > 0).then(|| BatchStatement::rows(messages::COUNTED, counted)))
         .chain(told.asks(realm))
         .collect();
     let mut answers = sql.batch(&asked)?.into_iter();
@@ -275,11 +282,23 @@ fn commit(
     let shared = EventBodies::of(&effects.notices);
     let event_bytes =
         if shared.is_empty() { None } else { Some(shared.put(sql, realm, id, state.version)?) };
-    if let Some(life) = life {
-        let mut rows = answers.next().unwrap_or_default().rows;
+    let life_rows = life.map(|_| answers.next().unwrap_or_default().rows);
+    let mut counted = if effects.messages > 0 { answers.next().unwrap_or_default().rows } else { Vec::new() };
+    let message_bytes = match &effects.message {
+        Some(message) => messages::put(sql, (realm, id), message, &mut counted)?,
+        None => messages::held(effects.messages, &mut counted)?,
+    };
+    if let (Some(life), Some(mut rows)) = (life, life_rows) {
         // No quota refuses an end or a timer, because other players depend on it.
         let judged_by = (effects.kind == CommitKind::Plays).then_some(limits);
-        lives::go_on(sql, (realm, id), life, (state.bytes(), event_bytes), &mut rows, judged_by)?;
+        lives::go_on(
+            sql,
+            (realm, id),
+            life,
+            (state.bytes(), event_bytes, message_bytes),
+            &mut rows,
+            judged_by,
+        )?;
     }
     call(sql, realm, effects)?;
     told.put(sql, realm, &inbox::Event { room: id, version: state.version, shared: &shared }, answers)

@@ -4,6 +4,7 @@ use super::entries::NewScore;
 use super::error::StoreError;
 use super::ids::{AccountId, RoomId, SignInId};
 use super::lives::RoomLife;
+use super::messages::NewMessage;
 use parlor_server::realm::Realm;
 use parlor_turn::limits;
 use std::borrow::Cow;
@@ -300,6 +301,10 @@ pub struct Effects {
     /// For boards, from the rules of a game that has ended. What a board does not take is left out. Ignored for a new
     /// room.
     pub awards: Vec<NewScore>,
+    /// For the room's history. Ignored for a new room.
+    pub message: Option<NewMessage>,
+    /// The number of the room's newest message, this one included; 0 if there is none.
+    pub messages: u64,
     /// The room's retention, and the account that is charged. Default: unchanged.
     pub life: Option<RoomLife>,
     /// The kind of the commit. Default: a player continues. Ignored for a new room.

@@ -28,6 +28,7 @@ mod operators;
 mod pages;
 mod progress;
 mod refresh;
+mod run_rooms;
 mod saves;
 mod search;
 mod secrets;

@@ -17,6 +17,7 @@ mod friends;
 mod kill;
 mod layout;
 mod matches;
+mod messages;
 mod model;
 mod objects;
 mod postgres;

@@ -44,6 +44,16 @@ fn a_least_number_above_the_usual_most_raises_the_most() {
 }
 
 #[test]
+fn r3_a_least_number_above_the_most_is_never_reached_so_the_host_begins() {
+    let by_hand = config(&json!({ "players": { "min": 5, "max": 4 } }));
+    assert!(!by_hand.starts_itself());
+    assert_eq!((by_hand.players_min(), by_hand.players_max()), (1, 4));
+    let draughts = config(&json!({ "rules": "draughts", "players": { "min": 3, "max": 2 } }));
+    assert!(!draughts.starts_itself());
+    assert_eq!((draughts.players_min(), draughts.players_max()), (2, 2), "the rules need both");
+}
+
+#[test]
 fn what_depends_on_other_fields_is_filled_in_and_stays() {
     let turns = config(&json!({ "turn_based": true, "players": { "min": 2, "max": 3 } }));
     assert!(!turns.takes_late_players());
@@ -80,7 +90,8 @@ fn wrong_people() -> Vec<(Value, &'static str)> {
         (json!({ "players": { "min": -1 } }), "config.players.min"),
         (json!({ "players": { "max": 65 } }), "config.players.max"),
         (json!({ "players": { "max": 99_999 } }), "config.players.max"),
-        (json!({ "players": { "min": 3, "max": 2 } }), "config.players.min"),
+        (json!({ "players": { "min": 3, "max": 2 }, "auto_start": true }), "config.players.min"),
+        (json!({ "players": { "min": 99, "max": 2 } }), "config.players.min"),
         (json!({ "visibility": "hidden" }), "config.visibility"),
         (json!({ "roles": ["a", "b", "a"] }), "config.roles[2]"),
         (json!({ "roles": ["a", ""] }), "config.roles[1]"),

@@ -10,7 +10,7 @@ fn three() -> Value {
 }
 
 #[test]
-fn the_game_begins_with_the_last_player_that_it_needs() {
+fn r3_the_game_begins_with_the_last_player_that_it_needs() {
     let mut table = Table::new(&three(), &["bob"]);
     assert_eq!(table.room.phase(), Phase::Waiting);
     table.told();
@@ -32,7 +32,7 @@ fn a_game_for_one_begins_when_its_room_is_created() {
 }
 
 #[test]
-fn without_a_least_number_only_the_host_begins() {
+fn r3_without_a_least_number_only_the_host_begins() {
     let mut table = Table::new(&json!({ "players": { "max": 2 } }), &["bob"]);
     assert_eq!(table.room.phase(), Phase::Waiting, "a full room, and nobody said begin");
     assert_eq!(code(table.by("bob", Op::Start(parlor_turn::Start::default()))), Code::NotHost);
@@ -70,7 +70,7 @@ fn the_order_is_drawn_from_the_seed() {
 }
 
 #[test]
-fn a_given_order_names_all_players_once() {
+fn r3_a_given_order_names_all_players_once() {
     let mut written = three();
     written["auto_start"] = json!(false);
     let mut table = Table::new(&written, &["bob", "cleo"]);
@@ -89,7 +89,7 @@ fn a_given_order_names_all_players_once() {
 }
 
 #[test]
-fn turns_go_round() {
+fn r6_turns_go_round() {
     let mut table = Table::playing(&three(), &["cleo", "ada", "bob"]);
     for (turn, name) in ["cleo", "ada", "bob", "cleo", "ada", "bob", "cleo"].into_iter().enumerate() {
         assert_eq!(table.current(), name);
@@ -106,7 +106,7 @@ fn roles(table: &Table) -> Vec<Option<&str>> {
 }
 
 #[test]
-fn roles_by_joining_go_as_far_as_they_go() {
+fn r6_roles_by_joining_go_as_far_as_they_go() {
     let written =
         json!({ "players": { "min": 3 }, "roles": ["red", "blue"], "role_assignment": "first_come" });
     let table = Table::new(&written, &["bob", "cleo"]);
@@ -114,7 +114,7 @@ fn roles_by_joining_go_as_far_as_they_go() {
 }
 
 #[test]
-fn roles_that_are_drawn_come_to_everybody_in_time() {
+fn r6_roles_that_are_drawn_come_to_everybody_in_time() {
     let written = json!({ "players": { "min": 2 }, "roles": ["red", "blue"] });
     let config = config(&written);
     let mut seen = BTreeSet::new();
@@ -127,7 +127,7 @@ fn roles_that_are_drawn_come_to_everybody_in_time() {
 }
 
 #[test]
-fn roles_that_the_host_assigns_are_checked() {
+fn r6_roles_that_the_host_assigns_are_checked() {
     let written = json!({ "roles": ["red", "blue", "judge"], "role_assignment": "assigned" });
     let mut table = Table::new(&written, &["bob", "cleo"]);
     let wrong = [
@@ -176,12 +176,10 @@ fn giving_up_ends_a_game_without_turns_too_once_one_is_left() {
 }
 
 #[test]
-fn a_resignation_is_also_a_move_and_needs_no_turn() {
+fn r4_a_resignation_is_also_a_move_and_needs_no_turn() {
     let mut table = Table::playing(&three(), &["ada", "bob", "cleo"]);
     let for_another = json!({ "type": "resign", "data": { "resignedBy": "ada" } });
     assert_eq!(refused(table.propose("bob", for_another)), (Code::BadInput, "data.resignedBy".to_owned()));
-    let with_state = json!({ "type": "resign", "state": { "isGameOver": true } });
-    assert_eq!(refused(table.propose("bob", with_state)), (Code::BadInput, "state".to_owned()));
     table.propose("bob", json!({ "type": "resign", "data": { "resignedBy": "bob" } })).expect("out of turn");
     table.propose("cleo", json!({ "type": "resign" })).expect("without a name it is the one who says it");
     assert_eq!(table.result(), Some((Some("ada"), "resignation")));
@@ -194,6 +192,43 @@ fn a_resignation_is_also_a_move_and_needs_no_turn() {
     table.resign("bob").expect("as a verb, always");
     let mut waiting = Table::new(&three(), &[]);
     assert_eq!(code(waiting.resign("ada")), Code::WrongPhase);
+}
+
+#[test]
+fn r4_a_resignation_that_brings_a_final_state_is_taken() {
+    let mut table = Table::playing(&three(), &["ada", "bob", "cleo"]);
+    let resigns = |state: Value| json!({ "type": "resign", "data": { "resignedBy": "bob" }, "state": state });
+    let own = resigns(json!({ "isGameOver": true, "winner": "bob" }));
+    assert_eq!(refused(table.propose("bob", own)), (Code::BadInput, "state.winner".to_owned()));
+    let last = resigns(json!({ "isGameOver": true, "winner": "cleo", "endReason": "gave_up", "score": 3 }));
+    table.propose("bob", last).expect("out of turn");
+    assert_eq!(table.result(), Some((Some("cleo"), "gave_up")));
+    assert_eq!(table.room.state()["score"], 3);
+    assert_eq!(table.view()["players"][1]["status"], "resigned");
+    assert_eq!(
+        table.kinds(),
+        [NoticeKind::MoveMade, NoticeKind::PlayerForfeited, NoticeKind::GameOver],
+        "the state, whose it is, and the end"
+    );
+    // A state that ends nothing is kept, and the game goes on without the player.
+    let mut table = Table::playing(&three(), &["ada", "bob", "cleo"]);
+    table.propose("bob", resigns(json!({ "left": ["bob"] }))).expect("out of turn");
+    assert_eq!((table.current(), table.order()), ("ada", vec!["ada", "cleo"]));
+    assert_eq!(table.room.state(), &json!({ "left": ["bob"] }));
+    // Without a reason it is a resignation.
+    let mut table = Table::playing(&three(), &["ada", "bob", "cleo"]);
+    table.propose("bob", resigns(json!({ "isGameOver": true, "winner": "ada" }))).expect("out of turn");
+    assert_eq!(table.result(), Some((Some("ada"), "resignation")));
+    // Where others judge the state, a resignation brings none.
+    let mut judged = three();
+    judged["quorum"] = json!("all");
+    let mut table = Table::playing(&judged, &["ada", "bob", "cleo"]);
+    let done = table.propose("bob", resigns(json!({ "isGameOver": true, "winner": "ada" })));
+    assert_eq!(refused(done), (Code::BadInput, "state".to_owned()));
+    // Rules make the state.
+    let mut table = Table::playing(&json!({ "rules": "draughts" }), &["ada", "bob"]);
+    let done = table.propose("bob", resigns(json!({ "isGameOver": true })));
+    assert_eq!(refused(done), (Code::RulesDecide, "state".to_owned()));
 }
 
 #[test]

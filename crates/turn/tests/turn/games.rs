@@ -13,12 +13,12 @@ fn set_up(file: &Value, mode: Option<&str>, visibility: Option<Visibility>) -> V
     json!(game(file).mode(mode).expect("a mode").config(visibility, None).expect("a configuration"))
 }
 
-/// RUN.game's own example of all fields, except for its rule set, which no server has.
+/// RUN.game's own example of all fields, and a part of another service.
 fn runs_example() -> Value {
     json!({
         "rooms": {
             "gameType": "chess",
-            "rulesPreset": "default",
+            "rulesPreset": "blitz_v1",
             "minPlayers": 2,
             "maxPlayers": 2,
             "playerRoles": ["white", "black"],
@@ -50,7 +50,7 @@ fn runs_example() -> Value {
 }
 
 #[test]
-fn a_file_of_run_says_the_same_as_one_in_our_words() {
+fn r1_the_example_of_run_is_read_unchanged_and_says_the_same_as_one_in_our_words() {
     let ours = json!({
         "game": "chess",
         "players": { "min": 2, "max": 2, "usual": 2 },
@@ -68,7 +68,9 @@ fn a_file_of_run_says_the_same_as_one_in_our_words() {
         },
         "private": { "players": { "usual": 4, "max": 4 }, "clients_may": { "code": true } }
     });
-    assert_eq!(game(&runs_example()), game(&ours));
+    let mut plain = runs_example();
+    plain["rooms"]["rulesPreset"] = json!("default");
+    assert_eq!(game(&plain), game(&ours));
     let private = set_up(&runs_example(), None, Some(Visibility::Private));
     assert_eq!((&private["players"]["max"], &private["clients_may"]["code"]), (&json!(4), &json!(true)));
     let public = set_up(&runs_example(), None, None);
@@ -76,10 +78,32 @@ fn a_file_of_run_says_the_same_as_one_in_our_words() {
 }
 
 #[test]
-fn what_run_says_of_the_start_holds() {
+fn r1_a_preset_of_run_that_no_server_has_leaves_the_files_own_rules() {
+    let read = game(&runs_example());
+    let mode = read.mode(None).expect("a mode");
+    assert_eq!(mode.unknown_preset(), Some("blitz_v1"));
+    let config = mode.config(None, None).expect("a configuration");
+    assert_eq!((config.rules.as_deref(), config.game()), (None, "chess"));
+    assert!(config.moves.playing.as_ref().is_some_and(|moves| moves.contains_key("piece_move")));
+    // One that is a rule set here judges the moves, and one that is looked for everywhere is no criterion.
+    let known = json!({ "rooms": { "rulesPreset": "draughts" } });
+    assert_eq!(set_up(&known, None, None)["rules"], "draughts");
+    assert_eq!(game(&known).mode(None).expect("a mode").unknown_preset(), None);
+    let sought = json!({ "rooms": {
+        "rulesPreset": "blitz_v1", "matchmaking": { "defaultCriteria": { "rulesPreset": "blitz_v1" } }
+    } });
+    let read = game(&sought);
+    assert!(read.mode(None).expect("a mode").criteria(None).expect("criteria").is_empty());
+}
+
+#[test]
+fn r3_what_run_says_of_the_start_holds() {
     let by_hand = json!({ "rooms": { "minPlayers": 9, "maxPlayers": 4 } });
     let read = set_up(&by_hand, None, None);
     assert_eq!((&read["auto_start"], &read["players"]["min"]), (&json!(false), &json!(1)));
+    // The default most is 4.
+    let above_default = set_up(&json!({ "rooms": { "minPlayers": 5 } }), None, None);
+    assert_eq!((&above_default["auto_start"], &above_default["players"]["max"]), (&json!(false), &json!(4)));
     let by_itself = set_up(&json!({ "rooms": { "minPlayers": 2 } }), None, None);
     assert_eq!(by_itself["auto_start"], true);
     let in_order = json!({ "rooms": { "playerInitialization": "first-come-first-served" } });
@@ -87,7 +111,7 @@ fn what_run_says_of_the_start_holds() {
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_named_as_the_file_spells_it() {
+fn r1_what_is_wrong_in_a_file_is_named_as_the_file_spells_it() {
     let rooms = |rooms: Value| json!({ "rooms": rooms });
     for (file, path) in [
         (json!({ "players": { "min": 0 } }), "players.min"),
@@ -105,7 +129,8 @@ fn what_is_wrong_in_a_file_is_named_as_the_file_spells_it() {
         (rooms(json!(7)), "rooms"),
         (rooms(json!({ "maxPlayers": 99 })), "rooms.maxPlayers"),
         (rooms(json!({ "minPlayers": "two" })), "rooms.minPlayers"),
-        (rooms(json!({ "rulesPreset": "blitz_v1" })), "rooms.rulesPreset"),
+        (rooms(json!({ "rulesPreset": 7 })), "rooms.rulesPreset"),
+        (json!({ "rules": "blitz_v1" }), "rules"),
         (rooms(json!({ "playerRoles": ["white", "white"] })), "rooms.playerRoles[1]"),
         (rooms(json!({ "playerInitialization": "best" })), "rooms.playerInitialization"),
         (

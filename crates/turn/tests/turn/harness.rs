@@ -126,11 +126,12 @@ impl Table {
             let (seq, to) = match effect {
                 Effect::Notice(notice) => (notice.seq, &notice.to),
                 Effect::Push(push) => (push.seq, &push.to),
-                // For boards; nobody is notified.
-                Effect::Award(_) => continue,
+                // For boards and the history; nobody is notified.
+                Effect::Award(_) | Effect::Said(_) => continue,
             };
             assert_eq!(seq, self.last_seq + 1, "notices are counted without a gap");
-            assert!(!to.is_empty(), "a notice is for somebody");
+            let is_public = matches!(effect, Effect::Notice(notice) if notice.is_public);
+            assert!(!to.is_empty() || is_public, "a notice is for somebody");
             self.last_seq = seq;
         }
         self.effects.extend(effects);
@@ -199,6 +200,8 @@ impl Table {
             visibility: field(&mut asked, "visibility"),
             metadata: field(&mut asked, "metadata"),
             data: field(&mut asked, "data"),
+            replace: field(&mut asked, "replace").unwrap_or_default(),
+            admins: field(&mut asked, "admins"),
         };
         all_read(&asked);
         self.by(by, Op::Update(op))
@@ -215,7 +218,7 @@ impl Table {
         let effects = std::mem::take(&mut self.effects);
         let notices = effects.into_iter().filter_map(|effect| match effect {
             Effect::Notice(notice) => Some(notice),
-            Effect::Push(_) | Effect::Award(_) => None,
+            Effect::Push(_) | Effect::Award(_) | Effect::Said(_) => None,
         });
         notices.collect()
     }
@@ -229,7 +232,7 @@ impl Table {
         let effects = std::mem::take(&mut self.effects);
         let pushes = effects.into_iter().filter_map(|effect| match effect {
             Effect::Push(push) => Some(push),
-            Effect::Notice(_) | Effect::Award(_) => None,
+            Effect::Notice(_) | Effect::Award(_) | Effect::Said(_) => None,
         });
         pushes.collect()
     }
@@ -239,7 +242,7 @@ impl Table {
         let effects = std::mem::take(&mut self.effects);
         let awards = effects.into_iter().filter_map(|effect| match effect {
             Effect::Award(award) => Some(award),
-            Effect::Notice(_) | Effect::Push(_) => None,
+            Effect::Notice(_) | Effect::Push(_) | Effect::Said(_) => None,
         });
         awards.collect()
     }

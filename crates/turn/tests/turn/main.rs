@@ -11,6 +11,7 @@ mod json;
 mod model;
 mod moves;
 mod notices;
+mod pause;
 mod peers;
 mod rules;
 mod seats;

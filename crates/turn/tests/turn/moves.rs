@@ -106,7 +106,7 @@ fn a_move_that_needs_no_word_stands_at_once() {
 }
 
 #[test]
-fn a_move_ends_the_game_and_says_who_won() {
+fn r7_a_move_ends_the_game_and_says_who_won() {
     let mut table = Table::playing(&two(), &["ada", "bob"]);
     for (state, path) in [
         (json!({ "isGameOver": true, "winner": "eve" }), "state.winner"),
@@ -145,4 +145,28 @@ fn moves_have_numbers_that_are_never_given_twice() {
     assert_eq!(table.room.decided().len(), 8, "the last ones can be read");
     let bad = table.propose("ada", json!({ "type": "two words" }));
     assert_eq!(refused(bad), (Code::BadInput, "type".to_owned()));
+}
+
+#[test]
+fn r4_a_refused_move_says_which_check_failed() {
+    let checks = |done: Result<(), parlor_turn::Refusal>| json!(done.expect_err("it is refused").checks);
+    let mut table = Table::playing(&two(), &["ada", "bob"]);
+    let expected = json!({ "server": "invalid", "rules": "not_applicable", "peers": "not_applicable" });
+    assert_eq!(checks(table.put("bob", json!({}))), expected, "not his turn");
+    let claims = table.put("ada", json!({ "isGameOver": true, "winner": "eve" }));
+    assert_eq!(checks(claims), expected);
+    let judged = json!({ "turn_based": true, "quorum": "all" });
+    let mut table = Table::playing(&judged, &["ada", "bob"]);
+    let expected = json!({ "server": "invalid", "rules": "not_applicable", "peers": "pending" });
+    assert_eq!(checks(table.put("bob", json!({}))), expected);
+    let mut table = Table::playing(&json!({ "rules": "draughts" }), &["ada", "bob"]);
+    let path = |path: [u8; 2]| json!({ "type": "move", "data": { "path": path } });
+    let expected = json!({ "server": "invalid", "rules": "pending", "peers": "not_applicable" });
+    assert_eq!(checks(table.propose("bob", path([21, 17]))), expected);
+    let expected = json!({ "server": "valid", "rules": "invalid", "peers": "not_applicable" });
+    assert_eq!(checks(table.propose("ada", path([1, 32]))), expected);
+    table.propose("ada", path([11, 15])).expect("a legal move");
+    let stands = json!({ "server": "valid", "rules": "valid", "peers": "not_applicable" });
+    assert_eq!(table.view()["decided"][0]["checks"], stands);
+    assert_eq!(checks(table.resign("eve")), serde_json::Value::Null, "no move");
 }

@@ -29,7 +29,7 @@ fn pushes(table: &mut Table) -> Vec<(PushOn, Vec<String>, String, String)> {
 }
 
 #[test]
-fn whose_turn_begins_is_called_with_the_words_of_the_template() {
+fn r8_whose_turn_begins_is_called_with_the_words_of_the_template() {
     let mut table = Table::playing(&called(), &["ada", "bob"]);
     table.put("ada", json!({})).expect("her turn");
     let to = vec!["bob".to_owned()];
@@ -38,7 +38,7 @@ fn whose_turn_begins_is_called_with_the_words_of_the_template() {
 }
 
 #[test]
-fn a_move_that_ends_the_game_calls_all_others_to_the_end_and_nobody_to_a_turn() {
+fn r8_a_move_that_ends_the_game_calls_all_others_to_the_end_and_nobody_to_a_turn() {
     let mut table = Table::playing(&called(), &["ada", "bob", "cleo"]);
     table
         .put("ada", json!({ "isGameOver": true, "winner": "cleo", "endReason": "points" }))
@@ -61,17 +61,19 @@ fn a_draw_has_no_winners_name_and_time_no_finishers() {
 }
 
 #[test]
-fn nobody_is_called_because_of_what_they_did_themselves() {
+fn r8_nobody_is_called_because_of_what_they_did_themselves_and_to_the_first_turn() {
     // Ada starts the game, and it is her turn.
     let mut written = called();
     written["auto_start"] = json!(false);
     let mut table = Table::new(&written, &["bob"]);
     table.start(json!({ "turn_order": ["ada", "bob"] })).expect("the host may");
     assert_eq!(pushes(&mut table), []);
-    // Bob has the first turn, and did not start the game.
+    // Bob has the first turn, which follows none, and did not start the game.
     let mut table = Table::new(&written, &["bob"]);
     table.start(json!({ "turn_order": ["bob", "ada"] })).expect("the host may");
-    assert_eq!(pushes(&mut table).len(), 1);
+    assert_eq!(pushes(&mut table), []);
+    table.put("bob", json!({})).expect("his turn");
+    assert_eq!(pushes(&mut table)[0].1, ["ada"]);
     // With a single player each turn follows the player's own.
     let mut table = Table::playing(&called_alone(), &["ada"]);
     table.put("ada", json!({})).expect("her turn");
@@ -93,7 +95,7 @@ fn who_left_is_still_named_in_what_the_next_reads() {
 }
 
 #[test]
-fn without_templates_nobody_is_called() {
+fn r8_without_templates_nobody_is_called() {
     let mut table = Table::playing(&json!({ "turn_based": true }), &["ada", "bob"]);
     table.put("ada", json!({})).expect("her turn");
     table.put("bob", json!({ "isGameOver": true })).expect("his turn");

@@ -22,7 +22,7 @@ fn peers(table: &Table) -> Vec<(u64, Check)> {
 }
 
 #[test]
-fn what_waits_is_shown_and_stands_only_after_all_have_said_yes() {
+fn r5_what_waits_is_shown_and_stands_only_after_all_have_said_yes() {
     let mut table = Table::playing(&turns("all"), &["ada", "bob", "cleo"]);
     let state = table.room.state_version();
     table.put("ada", json!({ "c4": "x" })).expect("her turn");
@@ -48,7 +48,7 @@ fn what_waits_is_shown_and_stands_only_after_all_have_said_yes() {
 }
 
 #[test]
-fn one_no_takes_back_what_all_must_accept() {
+fn r5_one_no_takes_back_what_all_must_accept() {
     let mut table = Table::playing(&turns("all"), &["ada", "bob", "cleo"]);
     table.put("ada", json!({ "c4": "x" })).expect("her turn");
     table.validate("cleo", 1, true).expect("a peer");

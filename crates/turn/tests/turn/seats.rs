@@ -1,7 +1,7 @@
 //! Joining, leaving, kicks and the host role.
 
 use crate::harness::{Table, code, config, id, refused};
-use parlor_turn::{Actor, Code, Create, Kick, NoticeKind, Op, Phase, RuleSets, Visibility};
+use parlor_turn::{Actor, Code, Create, Effect, Kick, NoticeKind, Op, Phase, RuleSets, Topic, Visibility};
 use serde_json::{Value, json};
 
 fn turns() -> Value {
@@ -144,7 +144,7 @@ fn a_room_that_everybody_left_is_over_and_takes_nobody() {
 }
 
 #[test]
-fn leaving_and_being_turned_out_repair_the_order() {
+fn r6_leaving_and_being_turned_out_repair_the_order() {
     let mut table = Table::playing(
         &json!({ "turn_based": true, "players": { "min": 2, "max": 4 } }),
         &["bob", "cleo", "ada", "dan"],
@@ -216,18 +216,127 @@ fn who_is_not_in_the_room_reads_it_only_where_spectators_may() {
 }
 
 #[test]
-fn messages_reach_all_and_are_no_change_of_the_state() {
+fn r2_messages_reach_all_and_are_no_change_of_the_state() {
     let mut table = Table::new(&json!({}), &["bob"]);
     table.told();
     let say = |body: Value| Op::Say(parlor_turn::Say { kind: "chat".to_owned(), body });
     let state = table.room.state_version();
     table.by("bob", say(json!({ "text": "hello" }))).expect("who sits there may");
     let told = table.told();
-    assert_eq!(told[0].body, json!({ "player": "bob", "type": "chat", "body": { "text": "hello" } }));
+    assert_eq!(
+        told[0].body,
+        json!({ "player": "bob", "type": "chat", "body": { "text": "hello" }, "number": 1 })
+    );
     assert_eq!(told[0].to, [id("ada"), id("bob")]);
     assert_eq!(table.room.state_version(), state);
     assert_eq!(refused(table.by("bob", say(json!("x".repeat(5_000))))), (Code::TooLarge, "body".to_owned()));
     assert_eq!(code(table.by("eve", say(json!("hi")))), Code::NotInRoom);
+}
+
+#[test]
+fn r2_what_is_said_goes_into_the_history_with_its_number() {
+    let mut table = Table::new(&json!({}), &["bob"]);
+    for (number, by) in [(1, "ada"), (2, "bob")] {
+        table.effects.clear();
+        let say = parlor_turn::Say { kind: "chat".to_owned(), body: json!({ "n": number }) };
+        table.by(by, Op::Say(say)).expect("who sits there may");
+        let said = table.effects.iter().filter_map(|effect| match effect {
+            Effect::Said(said) => Some(json!(said)),
+            _ => None,
+        });
+        let name = by.to_uppercase();
+        let expected =
+            json!({ "number": number, "player": by, "name": name, "type": "chat", "body": { "n": number } });
+        let expected = if by == "ada" { with(expected, "name", json!("ada")) } else { expected };
+        assert_eq!(said.collect::<Vec<_>>(), [expected]);
+    }
+    assert_eq!(table.room.messages(), 2);
+}
+
+fn with(mut value: Value, field: &str, other: Value) -> Value {
+    value[field] = other;
+    value
+}
+
+#[test]
+fn r2_data_is_merged_or_takes_the_place_of_the_old() {
+    let mut table = Table::new(&json!({}), &["bob"]);
+    table.update("bob", json!({ "data": { "a": 1, "b": { "c": 2 } } })).expect("any player may");
+    table.told();
+    table
+        .update("bob", json!({ "data": { "b": { "d": 3 }, "e": null }, "replace": true }))
+        .expect("any player may");
+    assert_eq!(table.view()["data"], json!({ "b": { "d": 3 } }));
+    let told = table.told();
+    assert_eq!(told[0].body["replaces"], true);
+    assert_eq!(told[0].body["changed"], json!({ "data": { "b": { "d": 3 }, "e": null } }));
+    table.update("ada", json!({ "metadata": { "x": 1 } })).expect("the host may");
+    table.update("ada", json!({ "metadata": { "y": 2 }, "replace": true })).expect("the host may");
+    assert_eq!(table.view()["metadata"], json!({ "y": 2 }));
+    assert_eq!(table.told()[0].body["replaces"], false);
+    let large = json!({ "data": { "x": "y".repeat(17_000) }, "replace": true });
+    assert_eq!(refused(table.update("bob", large)), (Code::TooLarge, "data".to_owned()));
+}
+
+#[test]
+fn r2_who_watches_is_told_what_all_are_told_and_no_more() {
+    let watched = json!({ "spectators": true, "turn_based": true });
+    let mut table = Table::playing(&watched, &["ada", "bob"]);
+    table.put("ada", json!({ "x": 1 })).expect("her turn");
+    let public: Vec<_> = table.told().into_iter().map(|notice| (notice.kind, notice.is_public)).collect();
+    let expected =
+        [(NoticeKind::MoveMade, true), (NoticeKind::TurnStarted, true), (NoticeKind::YourTurn, false)];
+    assert_eq!(public, expected);
+    for kind in NoticeKind::ALL {
+        assert!(Topic::ALL.contains(&kind.topic()), "{kind:?}");
+    }
+    let mut closed = Table::playing(&json!({ "turn_based": true }), &["ada", "bob"]);
+    closed.put("ada", json!({})).expect("her turn");
+    assert!(closed.told().iter().all(|notice| !notice.is_public), "nobody may watch this one");
+    // The end of a room that all have left is for those who watch alone.
+    table.leave("ada").expect("anybody may");
+    table.told();
+    table.leave("bob").expect("anybody may");
+    assert!(table.told().iter().all(|notice| notice.is_public && notice.to.is_empty()));
+}
+
+#[test]
+fn r9_who_played_reads_an_archived_room() {
+    let mut table = Table::playing(&json!({ "turn_based": true }), &["ada", "bob", "cleo"]);
+    table.kick("ada", "cleo").expect("the host may");
+    table.leave("ada").expect("anybody may");
+    assert!(table.view_of("ada").is_err(), "others play on");
+    table.leave("bob").expect("anybody may");
+    let view = table.view_of("ada").expect("she played");
+    assert_eq!((&view["status"], &view["code"]), (&json!("archived"), &Value::Null));
+    assert!(table.view_of("bob").is_ok());
+    assert_eq!(table.view_of("cleo").expect_err("she was turned out").code, Code::NotInRoom);
+    assert_eq!(table.view_of("eve").expect_err("she was not there").code, Code::NotInRoom);
+    let mut never = Table::new(&json!({}), &["bob"]);
+    never.leave("bob").expect("anybody may");
+    never.leave("ada").expect("anybody may");
+    assert!(never.view_of("bob").is_err(), "nobody played");
+}
+
+#[test]
+fn r9_the_host_names_admins_and_they_help() {
+    let mut table = Table::new(&json!({}), &["bob", "cleo", "dan"]);
+    assert_eq!(table.view()["admins"], json!(["ada"]));
+    assert_eq!(code(table.update("bob", json!({ "admins": ["bob"] }))), Code::NotHost);
+    let stranger = table.update("ada", json!({ "admins": ["eve"] }));
+    assert_eq!(refused(stranger), (Code::NoSuchPlayer, "admins[0]".to_owned()));
+    let twice = table.update("ada", json!({ "admins": ["cleo", "cleo"] }));
+    assert_eq!(refused(twice), (Code::BadInput, "admins[1]".to_owned()));
+    table.update("ada", json!({ "admins": ["cleo", "ada", "dan"] })).expect("the host may");
+    assert_eq!(table.view()["admins"], json!(["ada", "cleo", "dan"]));
+    table.update("cleo", json!({ "name": "Den" })).expect("an admin may");
+    assert_eq!(code(table.by("cleo", Op::Start(parlor_turn::Start::default()))), Code::NotHost);
+    assert_eq!(code(table.kick("cleo", "bob")), Code::NotHost);
+    table.leave("dan").expect("anybody may");
+    assert_eq!(table.view()["admins"], json!(["ada", "cleo"]));
+    table.leave("ada").expect("anybody may");
+    assert_eq!(table.room.host(), Some(&id("cleo")), "before Bob, who was there longer");
+    assert_eq!(table.view()["admins"], json!(["cleo"]));
 }
 
 #[test]

@@ -117,3 +117,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn r2_who_watches_does_not_hear_a_secret_before_it_is_none() {
+    let written = json!({ "rules": "rock-paper-scissors", "spectators": true });
+    let mut table = Table::playing(&written, &["ada", "bob"]);
+    choose(&mut table, "ada", "rock");
+    let public = |table: &mut Table| {
+        let told = table.told().into_iter().filter(|notice| notice.is_public);
+        told.filter(|notice| notice.kind == parlor_turn::NoticeKind::MoveMade)
+            .map(|notice| notice.body["data"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(public(&mut table), [json!({})], "told once, and without the choice");
+    choose(&mut table, "bob", "paper");
+    assert_eq!(public(&mut table), [json!({ "choice": "paper" })]);
+}

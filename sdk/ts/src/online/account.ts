@@ -99,6 +99,8 @@ export interface Account extends AccountOfRoom {
   join<S = JsonObject>(codeOrId: string, options?: EnterOptions): Promise<TurnRoom<S>>;
   /** Goes on in the room with this id, in which the player has a seat. */
   resume<S = JsonObject>(id: string, options?: EnterOptions): Promise<TurnRoom<S>>;
+  /** Follows the room with this id without a seat, where its game admits spectators or this player played in it and all have left. */
+  watch<S = JsonObject>(id: string, options?: EnterOptions): Promise<TurnRoom<S>>;
   /** Enters a room of this game that meets the criteria: one in which the player sits, else one with a seat, else a new one. */
   joinOrCreate<S = JsonObject>(config?: TurnConfig, criteria?: Criteria, options?: EnterOptions): Promise<TurnRoom<S>>;
   /** The turn rooms in which the player has a seat. */
@@ -185,6 +187,10 @@ class AccountImpl implements Account {
 
   resume<S>(id: string, options?: EnterOptions): Promise<TurnRoom<S>> {
     return this.#enter({ room: id }, options);
+  }
+
+  watch<S>(id: string, options?: EnterOptions): Promise<TurnRoom<S>> {
+    return this.#enter({ watch: id }, options);
   }
 
   joinOrCreate<S>(config: TurnConfig = {}, { maxPlayers, ...others }: Criteria = {}, options?: EnterOptions): Promise<TurnRoom<S>> {
@@ -292,7 +298,7 @@ class AccountImpl implements Account {
   #enter<S>(want: Want, { signal }: EnterOptions = {}): Promise<TurnRoom<S>> {
     const follower = new Follower(this.connection, want);
     const entered = new Promise<TurnRoom<S>>((resolve, reject) => {
-      const room = new TurnRoomImpl<S>(follower, () => this.id);
+      const room = new TurnRoomImpl<S>(follower, () => this.id, (input) => this.call("turn.messages", input));
       let told = (event: RoomEvent) => {
         if (event.type === "closed") return reject(event.it);
         if (event.type !== "connected") return;

@@ -178,6 +178,12 @@ export class Connection implements Line {
 
   over(room: Follower): void {
     this.#rooms.delete(room);
+    const { watches } = room;
+    const others = [...this.#rooms].some((other) => watches !== undefined && other.watches === watches);
+    if (watches !== undefined && !others && this.#stage === "ready") {
+      // A refusal is of no consequence: then there is no subscription.
+      this.ask("turn.unsubscribe", { room: watches }, { answered: nothing, refused: nothing, again: nothing });
+    }
     this.#rest();
   }
 
@@ -385,7 +391,7 @@ export class Connection implements Line {
   #text(text: string): void {
     this.#heardAt = Date.now();
     this.#heard();
-    let heard: { id?: unknown; output?: unknown; error?: unknown; event?: unknown; news?: unknown };
+    let heard: { id?: unknown; output?: unknown; error?: unknown; event?: unknown; watched?: unknown; news?: unknown };
     try {
       heard = JSON.parse(text) as typeof heard;
     } catch {
@@ -394,6 +400,10 @@ export class Connection implements Line {
     }
     if (typeof heard !== "object" || heard === null) return;
     if (isNotice(heard.event)) return this.#live(heard.event);
+    if (isNotice(heard.watched)) {
+      for (const room of [...this.#rooms]) room.watched(heard.watched);
+      return;
+    }
     if (isNews(heard.news)) return this.#tell(heard.news);
     const error = refusalOf(heard.error);
     if (typeof heard.id !== "number") {
@@ -427,7 +437,7 @@ export class Connection implements Line {
 
   #live(notice: Notice): void {
     const seq = this.#seq;
-    if (seq === undefined) return;
+    if (seq === undefined || notice.seq === undefined) return;
     if (notice.seq === seq + 1) {
       this.#takeIn(notice);
       for (const room of [...this.#rooms]) room.readHeld();
@@ -438,7 +448,7 @@ export class Connection implements Line {
   }
 
   #takeIn(notice: Notice): void {
-    this.#seq = Math.max(this.#seq ?? 0, notice.seq);
+    this.#seq = Math.max(this.#seq ?? 0, notice.seq ?? 0);
     for (const room of this.#rooms) room.notice(notice);
   }
 
@@ -514,7 +524,7 @@ const nothing = () => {};
 
 function isNotice(given: unknown): given is Notice {
   const { seq, kind, notice } = (given ?? {}) as Partial<Notice>;
-  return typeof seq === "number" && typeof kind === "string" && typeof notice?.room === "string" && typeof notice.body === "object" && notice.body !== null;
+  return (seq === undefined || typeof seq === "number") && typeof kind === "string" && typeof notice?.room === "string" && typeof notice.body === "object" && notice.body !== null;
 }
 
 function isNews(given: unknown): given is News {

@@ -1,7 +1,7 @@
 // The events of a turn room.
 
 import type { ParlorError } from "../error.js";
-import type { Json, JsonObject, RoomView } from "./operations.js";
+import type { Checks, Json, JsonObject, RoomView } from "./operations.js";
 
 /** The events of a turn room, by their names. */
 export interface TurnRoomEvents {
@@ -21,14 +21,16 @@ export interface TurnRoomEvents {
   moveProposed: { readonly proposal: number; readonly player: string; readonly kind: string; readonly data: Json };
   /** A move was accepted, and the state has it. */
   moveMade: { readonly player: string; readonly kind: string; readonly data: Json; readonly stateVersion: number };
-  /** A move was rejected, by the server or by the other players. */
-  moveRejected: { readonly player: string; readonly error: ParlorError };
+  /** A move was rejected, by the server or by the other players. `checks` say by which check. */
+  moveRejected: { readonly player: string; readonly error: ParlorError; readonly checks?: Checks };
+  /** The room was paused, or goes on. Without a player it was the operator. */
+  paused: { readonly isPaused: boolean; readonly player?: string };
   /** The game is over. */
   gameOver: { readonly winner?: string; readonly reason: string };
-  /** A player said something. */
-  message: { readonly player: string; readonly kind: string; readonly body: Json };
-  /** A player changed the room's name, visibility, metadata or data. */
-  updated: { readonly player: string; readonly changed: JsonObject };
+  /** A player said something. Messages of a room are counted from 1. */
+  message: { readonly player: string; readonly kind: string; readonly body: Json; readonly number: number };
+  /** A player changed the room's name, visibility, admins, metadata or data; `replaces` if the latter two were not merged. */
+  updated: { readonly player: string; readonly changed: JsonObject; readonly replaces: boolean };
   /** Something changed that can be read; once a task at most. It is for views: React, Vue, Svelte. */
   changed: { readonly version: number };
   /** The room is closed for this page: the last event. `left` if this page closed it. */
@@ -40,7 +42,8 @@ export type RoomEvent = { [E in keyof Omit<TurnRoomEvents, "changed">]: { type: 
 
 /** A notice from the server. */
 export interface Notice {
-  seq: number;
+  /** Its number in the inbox; missing of a room that is only watched. */
+  seq?: number;
   kind: string;
   notice: { room: string; body: JsonObject };
 }
@@ -66,13 +69,16 @@ export function eventOf({ kind, notice: { body } }: Notice, me: string, disputed
     case "move_made":
       return { type: "moveMade", it: { ...move, stateVersion: count("state_version") } };
     case "move_rejected":
-      return { type: "moveRejected", it: { player: text("player"), error: disputed(text("reason")) } };
+      return { type: "moveRejected", it: { player: text("player"), error: disputed(text("reason")), ...checked(body["checks"]) } };
+    case "room_paused":
+    case "room_resumed":
+      return { type: "paused", it: { isPaused: kind === "room_paused", ...(text("player") === "" ? {} : { player: text("player") }) } };
     case "game_over":
       return { type: "gameOver", it: over(text("winner"), text("reason")) };
     case "room_updated":
-      return { type: "updated", it: { player: text("player"), changed: (body["changed"] ?? {}) as JsonObject } };
+      return { type: "updated", it: { player: text("player"), changed: (body["changed"] ?? {}) as JsonObject, replaces: body["replaces"] === true } };
     case "message":
-      return { type: "message", it: { player: text("player"), kind: text("type"), body: body["body"] ?? null } };
+      return { type: "message", it: { player: text("player"), kind: text("type"), body: body["body"] ?? null, number: count("number") } };
     default:
       // Of all else the view is enough.
       return undefined;
@@ -85,6 +91,11 @@ export function standingOf(view: RoomView, me: string): RoomEvent | undefined {
   const player = view.current_player;
   if (!player) return undefined;
   return { type: "turnStarted", it: { player, isMe: player === me, turn: view.turn_count + 1 } };
+}
+
+/** The checks of a refused move, if there are any. */
+export function checked(checks: unknown): { checks?: Checks } {
+  return typeof checks === "object" && checks !== null ? { checks: checks as Checks } : {};
 }
 
 function over(winner: string, reason: string): TurnRoomEvents["gameOver"] {

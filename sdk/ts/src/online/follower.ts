@@ -10,7 +10,7 @@
 // testdata/turn-room.json has what both must do.
 
 import { ParlorError } from "../error.js";
-import { eventOf, type Notice, type RoomEvent, standingOf } from "./events.js";
+import { checked, eventOf, type Notice, type RoomEvent, standingOf } from "./events.js";
 import type { JsonObject, RoomView } from "./operations.js";
 import { errorOf, pauseOf, type Refusal } from "./refusal.js";
 
@@ -38,8 +38,8 @@ export interface Line {
   over(room: Follower): void;
 }
 
-/** The room to follow: the result of an operation, or the room with this id. */
-export type Want = { op: string; input: JsonObject } | { room: string };
+/** The room to follow: the result of an operation, the room with this id, or the same without a seat. */
+export type Want = { op: string; input: JsonObject } | { room: string } | { watch: string };
 
 interface Waiting {
   op: string;
@@ -109,6 +109,7 @@ export class Follower {
     if (this.#stage === "closed") return;
     this.#stage = "finding";
     if ("room" in this.want) this.#read(this.want.room);
+    else if ("watch" in this.want) this.#read(this.want.watch, "turn.subscribe");
     else this.line.ask(this.want.op, this.want.input, this.#finder());
   }
 
@@ -144,9 +145,22 @@ export class Follower {
     this.#missed = true;
   }
 
+  /** The room that is followed without a seat. */
+  get watches(): string | undefined {
+    return "watch" in this.want ? this.want.watch : undefined;
+  }
+
+  /** Takes in a notice of a room that is watched, whatever room it is of. */
+  watched(notice: Notice): void {
+    if (this.#stage !== "following" || this.watches !== notice.notice.room) return;
+    if (notice.kind === "unsubscribed") return this.close(new ParlorError("not_in_room", "this player may not read the room any more"));
+    this.notice(notice);
+    this.readHeld();
+  }
+
   /** Takes in a notice of this player, whatever room it is of. */
   notice(notice: Notice): void {
-    const room = this.view?.id ?? ("room" in this.want ? this.want.room : undefined);
+    const room = this.view?.id ?? ("room" in this.want ? this.want.room : this.watches);
     if (this.#stage === "closed" || room !== notice.notice.room) return;
     const { body } = notice.notice;
     if (body["player"] === this.line.me && this.#stage !== "following") this.#moveWas(notice.kind, body);
@@ -245,7 +259,7 @@ export class Follower {
       },
       refused: (why) => {
         if (this.#pausedBy(why)) return;
-        this.#moveFails(errorOf(why));
+        this.#moveFails(errorOf(why), false, why.checks);
         this.#readAgain();
       },
       again: () => {},
@@ -264,10 +278,10 @@ export class Follower {
     };
   }
 
-  #read(room: string): void {
+  #read(room: string, op = "turn.read"): void {
     this.#reading = this.#held.length;
     this.#isStale = false;
-    this.line.ask("turn.read", { room }, this.#finder());
+    this.line.ask(op, { room }, this.#finder());
   }
 
   /** Reads the room again. What happens while a reading is under way is followed by another one. */
@@ -284,13 +298,14 @@ export class Follower {
     }
     const view = this.view!;
     const isNew = this.#stage === "finding";
-    const isAlone = (isNew && this.#isFirst) || this.#missed;
+    // Nobody keeps notices for those who watch.
+    const isAlone = (isNew && (this.#isFirst || this.watches !== undefined)) || this.#missed;
     this.#missed = false;
     if (isNew) {
       this.#stage = "following";
       this.#toldLost = false;
       this.#isFirst = false;
-      this.want = { room: view.id };
+      if (this.watches === undefined) this.want = { room: view.id };
       this.#tell({ type: "connected", it: { room: view.id, ...(view.code ? { code: view.code } : {}) } });
     }
     // Otherwise the notices tell it in order: the room may be ahead of those that are still under way.
@@ -363,12 +378,12 @@ export class Follower {
   }
 
   /** `isTold` if a notice tells of it. */
-  #moveFails(error: ParlorError, isTold = false): void {
+  #moveFails(error: ParlorError, isTold = false, checks?: unknown): void {
     const move = this.#move;
     this.#move = undefined;
     if (move === undefined) return;
     this.touched();
-    if (!isTold) this.#tell({ type: "moveRejected", it: { player: this.line.me, error } });
+    if (!isTold) this.#tell({ type: "moveRejected", it: { player: this.line.me, error, ...checked(checks) } });
     move.failed(error);
   }
 

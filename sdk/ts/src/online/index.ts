@@ -9,7 +9,7 @@ export type { Board, BoardEntry, BoardInfo, BoardPage, BoardSeason, Score, Submi
 export type { News } from "./connection.js";
 export type { TurnRoomEvents } from "./events.js";
 export type { Config, Json, JsonObject, Operations, Phase } from "./operations.js";
-export type { RoomView, TurnRoom } from "./room.js";
+export type { GameEvent, RoomMessage, RoomView, Subscription, TurnRoom } from "./room.js";
 export { currentSave, type SaveInfo, type SaveOptions, type Saved, type Saves, type WholeSave } from "./saves.js";
 export type { How } from "./sign-in.js";
 export type { KeyValue } from "./store.js";

@@ -68,9 +68,9 @@ export interface BoardView {
 export type BoardWriters = "players" | "server" | "rules";
 
 /** The result of one check of a move. */
-export type Check = "not_applicable" | "pending" | "valid" | "disputed" | "superseded";
+export type Check = "not_applicable" | "pending" | "valid" | "invalid" | "disputed" | "superseded";
 
-/** The results of a move's checks. A move that fails the server check is refused at once and not recorded. */
+/** The results of a move's checks. A move that fails the checks of the server or the rules is refused at once and not */
 export interface Checks {
   peers: Check;
   rules: Check;
@@ -277,7 +277,7 @@ export interface Moves {
 /** Something that happened. */
 export interface NoticeView {
   at_ms: number;
-  kind: "player_joined" | "player_left" | "player_kicked" | "player_forfeited" | "host_changed" | "game_started" | "turn_started" | "your_turn" | "turn_skipped" | "move_proposed" | "move_made" | "move_rejected" | "game_over" | "room_updated" | "message" | "push";
+  kind: "player_joined" | "player_left" | "player_kicked" | "player_forfeited" | "host_changed" | "game_started" | "turn_started" | "your_turn" | "turn_skipped" | "move_proposed" | "move_made" | "move_rejected" | "game_over" | "room_paused" | "room_resumed" | "room_updated" | "message" | "push";
   notice: Told;
   seq: number;
 }
@@ -382,8 +382,19 @@ export interface RemoveObject {
 /** How roles are assigned. */
 export type RoleAssignment = "random" | "assigned" | "first_come";
 
+/** A message of a room. */
+export interface RoomMessage {
+  at_ms: number;
+  body: Json;
+  name: string;
+  number: number;
+  player: string;
+  type: string;
+}
+
 /** A room as its reader sees it. */
 export interface RoomView {
+  admins: string[];
   code: string | null;
   configured_by: ConfiguredBy;
   created: UnixMillis;
@@ -407,7 +418,7 @@ export interface RoomView {
   rules: string | null;
   state: JsonObject;
   state_version: number;
-  status: "active" | "archived";
+  status: "active" | "paused" | "archived";
   turn_based: boolean;
   turn_count: number;
   turn_deadline: UnixMillis | null;
@@ -468,7 +479,7 @@ export interface Summary {
   phase: Phase;
   player_count: number;
   rules: string | null;
-  status: "active" | "archived";
+  status: "active" | "paused" | "archived";
   updated: UnixMillis;
   version: number;
   visibility: Visibility;
@@ -486,6 +497,9 @@ export interface Told {
   room: string;
   seq: number;
 }
+
+/** What a subscriber of a room is told of. */
+export type Topic = "data" | "messages" | "game";
 
 /** A total. */
 export interface TotalView {
@@ -525,7 +539,7 @@ export interface Operations {
   /** Deletes the account: it leaves its rooms, and nobody can sign in to it any more. `/v1/account/delete` over HTTP. */
   "account.delete": { in: { account: string }; out: { done: true } };
   /** Gives all that is stored about the account, part by part. `/v1/account/export` over HTTP. */
-  "account.export": { in: { after?: string }; out: { entries: Json[]; kind: "account" | "sign_ins" | "rooms" | "inbox" | "matches" | "boards" | "saves" | "objects" | "statistics" | "achievements" | "ratings" | "friends"; next?: string | null } };
+  "account.export": { in: { after?: string }; out: { entries: Json[]; kind: "account" | "sign_ins" | "rooms" | "inbox" | "matches" | "boards" | "saves" | "objects" | "statistics" | "achievements" | "ratings" | "friends" | "messages"; next?: string | null } };
   /** Gives the account one more way to sign in. `/v1/account/credentials` over HTTP. */
   "account.link": { in: { device?: string | null; email?: string | null; password?: string | null }; out: { done: true } };
   /** Says whose token this is, and how one can sign in to the account. `/v1/account` over HTTP. */
@@ -686,22 +700,32 @@ export interface Operations {
   "turn.leave": { in: { room: string }; out: { room: RoomView | null } };
   /** Lists the rooms of a game that can be joined. `/v1/rooms` over HTTP. */
   "turn.list": { in: { after?: string; criteria?: Json; game?: string; limit?: number }; out: { next?: string | null; rooms: Summary[] } };
+  /** Lists what was said in a room, the newest first: the last 256 messages. `/v1/rooms/{room}/messages` over HTTP. */
+  "turn.messages": { in: { after?: string; limit?: number; room: string }; out: { messages: RoomMessage[]; next?: string | null } };
   /** Lists the rooms that the player sits in. `/v1/rooms/mine` over HTTP. */
   "turn.mine": { in: { after?: string; limit?: number }; out: { next?: string | null; rooms: Summary[] } };
+  /** Pauses a room: for the host and its admins where no rules decide, and for operators. `/v1/rooms/{room}/pause` over HTTP. */
+  "turn.pause": { in: { room: string }; out: { room: RoomView | null } };
   /** Makes a move. `/v1/rooms/{room}/moves` over HTTP. */
   "turn.propose": { in: { room: string; data?: JsonObject | null; state?: JsonObject | null; state_version?: number | null; type: string }; out: { room: RoomView | null } };
   /** Reads a room. `/v1/rooms/{room}` over HTTP. */
   "turn.read": { in: { room: string }; out: { room: RoomView | null } };
   /** Gives the game up. `/v1/rooms/{room}/resign` over HTTP. */
   "turn.resign": { in: { room: string }; out: { room: RoomView | null } };
+  /** Ends the pause of a room: for whoever may pause it. `/v1/rooms/{room}/resume` over HTTP. */
+  "turn.resume": { in: { room: string }; out: { room: RoomView | null } };
   /** Lists the rule sets that this server has. `/v1/rules` over HTTP. */
   "turn.rules": { in: Record<never, never>; out: { rules: string[] } };
   /** Says something to all in a room. `/v1/rooms/{room}/messages` over HTTP. */
   "turn.say": { in: { room: string; body?: Json; type: string }; out: { room: RoomView | null } };
   /** Begins the game: for the host. `/v1/rooms/{room}/start` over HTTP. */
   "turn.start": { in: { room: string; roles?: { [name: string]: string } | null; turn_order?: string[] | null }; out: { room: RoomView | null } };
+  /** Reads a room, and sends its notices over the JSON socket that asks, as long as it has no seat there. `/v1/rooms/{room}/subscribe` over HTTP. */
+  "turn.subscribe": { in: { room: string; topics?: Topic[] | null }; out: { room: RoomView | null } };
+  /** Sends no more notices of a room over the JSON socket that asks. `/v1/rooms/{room}/unsubscribe` over HTTP. */
+  "turn.unsubscribe": { in: { room: string }; out: { done: true } };
   /** Changes what is said about a room. `/v1/rooms/{room}` over HTTP. */
-  "turn.update": { in: { room: string; data?: JsonObject | null; metadata?: JsonObject | null; name?: string | null; visibility?: Visibility | null }; out: { room: RoomView | null } };
+  "turn.update": { in: { room: string; admins?: string[] | null; data?: JsonObject | null; metadata?: JsonObject | null; name?: string | null; replace?: boolean; visibility?: Visibility | null }; out: { room: RoomView | null } };
   /** Says whether another's move is right. `/v1/rooms/{room}/moves/{proposal}/verdict` over HTTP. */
   "turn.validate": { in: { proposal: number; room: string; accept: boolean; reason?: string | null }; out: { room: RoomView | null } };
 }

@@ -13,6 +13,8 @@ export interface Refusal {
   retry_after_ms?: number;
   /** What is stored instead, where the player must choose. */
   current?: unknown;
+  /** Of a refused move: the checks `server`, `rules` and `peers`. */
+  checks?: unknown;
 }
 
 /** The wait, if a server names none. */

@@ -6,10 +6,29 @@ import { camel, type Camel } from "./camel.js";
 import type { RoomEvent, TurnRoomEvents } from "./events.js";
 import type { Follower } from "./follower.js";
 import { given } from "./given.js";
-import type { Json, JsonObject, Phase, RoomView as Raw } from "./operations.js";
+import type { Json, JsonObject, Operations, Phase, RoomMessage as RawMessage, RoomView as Raw } from "./operations.js";
 
 /** What a player may read of a room; docs/turn-rooms.md has each field, there written as `state_version`. */
 export type RoomView<S = JsonObject> = Omit<Camel<Raw>, "state" | "optimisticState"> & { readonly state: S; readonly optimisticState: S | null };
+
+/** A message of a room's history. */
+export type RoomMessage = Camel<RawMessage>;
+
+/** An event of the game itself, with its name. */
+export type GameEvent = Extract<RoomEvent, { type: (typeof GAME)[number] }>;
+
+const DATA = ["playerJoined", "playerLeft", "updated"] as const;
+const GAME = ["gameStarted", "turnStarted", "moveProposed", "moveMade", "moveRejected", "paused", "gameOver"] as const;
+
+/** What is wanted of a room, by topic. */
+export interface Subscription<S = JsonObject> {
+  /** Who is in the room, or what is said about it, has changed. */
+  data?(view: RoomView<S>): void;
+  /** A player said something. */
+  messages?(message: TurnRoomEvents["message"]): void;
+  /** The game has begun, goes on, or is over. */
+  game?(event: GameEvent): void;
+}
 
 type Options = { signal?: AbortSignal; once?: boolean };
 
@@ -55,14 +74,25 @@ export interface TurnRoom<S = JsonObject> {
   end(options?: { winner?: string; reason?: string }): Promise<void>;
   /** Tells all players something. It is not repeated if the connection is lost meanwhile. */
   say(kind: string, body?: Json): Promise<void>;
-  /** Merges into the room's data; null removes a field. */
-  setData(part: JsonObject): Promise<void>;
-  /** Merges into the room's metadata, as the host. */
-  setMetadata(part: JsonObject): Promise<void>;
-  /** As the host. */
+  /** What was said in the room, the newest first: the last 256 messages. */
+  messages(): AsyncIterable<RoomMessage>;
+  /** Merges into the room's data, where null removes a field, or takes its place. */
+  setData(part: JsonObject, options?: { replace?: boolean }): Promise<void>;
+  /** The same for the room's metadata, as the host or one of its admins. */
+  setMetadata(part: JsonObject, options?: { replace?: boolean }): Promise<void>;
+  /** As the host or one of its admins. */
   rename(name: string): Promise<void>;
-  /** Whether the room is on lists and found by search; as the host. */
+  /** Whether the room is on lists and found by search; as the host or one of its admins. */
   setPublic(isPublic: boolean): Promise<void>;
+  /** Names who, beside the host, may pause the room and change what is said about it; as the host. */
+  setAdmins(admins: string[]): Promise<void>;
+  /** Lets all clocks of the room stand still, as the host or one of its admins, where no rules decide. Nobody moves, starts or joins then. */
+  pause(): Promise<void>;
+  /** Ends the pause. */
+  resume(): Promise<void>;
+
+  /** Listens by topic, until the returned function is called. */
+  subscribe(wanted: Subscription<S>): () => void;
 
   /** Listens, until the returned function is called. */
   on<E extends keyof TurnRoomEvents>(event: E, listener: (it: TurnRoomEvents[E]) => void, options?: Options): () => void;
@@ -82,6 +112,7 @@ export class TurnRoomImpl<S> implements TurnRoom<S> {
   constructor(
     private readonly follower: Follower,
     private readonly account: () => string,
+    private readonly history: (input: Operations["turn.messages"]["in"]) => Promise<Operations["turn.messages"]["out"]>,
   ) {
     follower.touched = () => this.#touched();
   }
@@ -156,12 +187,41 @@ export class TurnRoomImpl<S> implements TurnRoom<S> {
     return this.#ask("turn.say", { type: kind, body }, false);
   }
 
-  setData(part: JsonObject): Promise<void> {
-    return this.#ask("turn.update", { data: part });
+  async *messages(): AsyncIterable<RoomMessage> {
+    for (let after: string | null | undefined; after !== null; ) {
+      const part: Operations["turn.messages"]["out"] = await this.history({ room: this.id, ...(after === undefined ? {} : { after }) });
+      for (const message of part.messages) yield camel(message);
+      after = part.next ?? null;
+    }
   }
 
-  setMetadata(part: JsonObject): Promise<void> {
-    return this.#ask("turn.update", { metadata: part });
+  setData(part: JsonObject, { replace }: { replace?: boolean } = {}): Promise<void> {
+    return this.#ask("turn.update", { data: part, ...given({ replace }) });
+  }
+
+  setMetadata(part: JsonObject, { replace }: { replace?: boolean } = {}): Promise<void> {
+    return this.#ask("turn.update", { metadata: part, ...given({ replace }) });
+  }
+
+  setAdmins(admins: string[]): Promise<void> {
+    return this.#ask("turn.update", { admins });
+  }
+
+  pause(): Promise<void> {
+    return this.#ask("turn.pause", {});
+  }
+
+  resume(): Promise<void> {
+    return this.#ask("turn.resume", {});
+  }
+
+  subscribe({ data, messages, game }: Subscription<S>): () => void {
+    const ends = [
+      ...DATA.map((event) => data && this.on(event, () => data(this.view))),
+      messages && this.on("message", messages),
+      ...GAME.map((type) => game && this.on(type, (it) => game({ type, it } as GameEvent))),
+    ];
+    return () => ends.forEach((end) => end?.());
   }
 
   rename(name: string): Promise<void> {

@@ -229,6 +229,62 @@ describe("a turn room", () => {
     expect(mover.state).toEqual({ n: 2 });
   });
 
+  it("r2: is watched by topic, has a history, and its data is merged or replaced", async () => {
+    const [ada, bob, eve] = await Promise.all(["ada", "bob", "eve"].map((name) => signed(name)));
+    const hers = await ada!.create({ config: { auto_start: false, spectators: true } });
+    const watched = await eve!.watch(hers.id);
+    const told: string[] = [];
+    const stop = watched.subscribe({
+      data: ({ players }) => told.push(`data ${players.length}`),
+      messages: ({ body, number }) => told.push(`message ${number} ${String(body)}`),
+      game: ({ type }) => told.push(type),
+    });
+    const his = await bob!.join(hers.id);
+    await until(() => told.length === 1);
+    await his.say("chat", "hello");
+    await until(() => told.length === 2);
+    await hers.start();
+    await until(() => told.length === 3);
+    expect(told).toEqual(["data 2", "message 1 hello", "gameStarted"]);
+    stop();
+    await his.setData({ a: 1 });
+    await his.setData({ b: 2 });
+    await until(() => watched.view.data["b"] === 2);
+    expect(watched.view.data).toEqual({ a: 1, b: 2 });
+    await his.setData({ c: 3 }, { replace: true });
+    await until(() => watched.view.data["c"] === 3);
+    expect(watched.view.data).toEqual({ c: 3 });
+    await hers.say("chat", "bye");
+    const said = [];
+    for await (const { number, name, body } of watched.messages()) said.push(`${number} ${name} ${String(body)}`);
+    expect(said).toEqual(["2 ada bye", "1 bob hello"]);
+    expect(told.length, "nothing is told after the end of a subscription").toBe(3);
+    expect((await refusal(watched.say("chat", "me, too"))).code).toBe("not_in_room");
+    watched.close();
+    // The same connection goes on, and may watch the room again.
+    const again = await eve!.watch(hers.id);
+    await Promise.all([again.next("message"), his.say("chat", "still here")]);
+  });
+
+  it("r4, r9: has admins who pause it, and says which check refused a move", async () => {
+    const [ada, bob] = await Promise.all(["ada", "bob"].map((name) => signed(name)));
+    const hers = await ada!.create({ config: { auto_start: false, turn_based: true } });
+    const his = await bob!.join(hers.id);
+    await hers.setAdmins([bob!.id]);
+    await until(() => his.view.admins.length === 2);
+    const paused = hers.next("paused");
+    await his.pause();
+    expect(await paused).toEqual({ isPaused: true, player: bob!.id });
+    expect([hers.view.status, (await refusal(hers.start())).code]).toEqual(["paused", "paused"]);
+    await his.resume();
+    await hers.start();
+    await until(() => hers.myTurn || his.myTurn);
+    const mover = hers.myTurn ? hers : his;
+    const rejected = mover.next("moveRejected");
+    await refusal(mover.move("put", {}, { isGameOver: true, winner: "nobody" }));
+    expect((await rejected).checks).toEqual({ server: "invalid", rules: "not_applicable", peers: "not_applicable" });
+  });
+
   it("has a host who starts, renames, kicks and ends", async () => {
     const [ada, bob] = await Promise.all([signed("ada"), signed("bob")]);
     const room = await ada.create({ private: true, name: "den", config: { players: { max: 4 } } });

@@ -63,7 +63,7 @@ fn black(said: &str) -> &'static str {
 }
 
 #[test]
-fn two_terminals_play_draughts_through_kills_of_the_server() {
+fn r10_two_terminals_play_draughts_through_kills_of_the_server() {
     let mut seed: u64 =
         std::env::var("PARLOR_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_260_801);
     println!("PARLOR_SEED={seed}");

@@ -17,7 +17,7 @@ pub(crate) async fn of_rules(
 ) -> Result<Vec<NewScore>, Failure> {
     let awards = effects.iter().filter_map(|effect| match effect {
         Effect::Award(award) => Some(award),
-        Effect::Notice(_) | Effect::Push(_) => None,
+        Effect::Notice(_) | Effect::Push(_) | Effect::Said(_) => None,
     });
     let awards: Vec<&Award> = awards.collect();
     if awards.is_empty() {

@@ -206,17 +206,23 @@ pub(crate) struct UpdateRoom {
     /// The room's id.
     #[schemars(with = "parlor_turn::RoomId")]
     room: String,
-    /// Its name: the host's to set.
+    /// Its name: the host's and its admins' to set.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
-    /// Whether it is listed: the host's.
+    /// Whether it is listed: the same.
     visibility: Option<Visibility>,
-    /// Merged into the room's metadata: the host's.
+    /// Merged into the room's metadata: the same.
     #[schemars(with = "Option<Object>")]
     metadata: Option<Value>,
     /// Merged into the room's data: any player's.
     #[schemars(with = "Option<Object>")]
     data: Option<Value>,
+    /// Whether `metadata` and `data` take the place of the old ones, and are not merged into them.
+    #[serde(default)]
+    replace: bool,
+    /// The players that, beside the host, may pause the room and change what is said about it: the host names them.
+    #[schemars(with = "Option<Vec<PlayerId>>")]
+    admins: Option<Vec<String>>,
 }
 
 /// A message.
@@ -343,10 +349,7 @@ pub(crate) async fn start(
     caller: Caller,
     input: StartGame,
 ) -> Result<RoomAnswer, Failure> {
-    let order = input.turn_order.map(|order| {
-        let ids = order.iter().enumerate().map(|(at, id)| player_id(&format!("turn_order[{at}]"), id));
-        ids.collect::<Result<_, _>>()
-    });
+    let order = input.turn_order.map(|order| player_ids("turn_order", &order));
     let roles = input.roles.map(|roles| {
         let given = roles.into_iter().map(|(id, role)| Ok((player_id(&format!("roles.{id}"), &id)?, role)));
         given.collect::<Result<_, Failure>>()
@@ -386,9 +389,18 @@ pub(crate) async fn update(
     caller: Caller,
     input: UpdateRoom,
 ) -> Result<RoomAnswer, Failure> {
-    let UpdateRoom { room, name, visibility, metadata, data } = input;
-    let update = parlor_turn::Update { name, visibility, metadata, data };
+    let UpdateRoom { room, name, visibility, metadata, data, replace, admins } = input;
+    let admins = admins.map(|admins| player_ids("admins", &admins)).transpose()?;
+    let update = parlor_turn::Update { name, visibility, metadata, data, replace, admins };
     perform(&services, &caller, &room, Op::Update(update)).await
+}
+
+pub(crate) async fn pause(services: Services, caller: Caller, input: InRoom) -> Result<RoomAnswer, Failure> {
+    perform(&services, &caller, &input.room, Op::Pause(true)).await
+}
+
+pub(crate) async fn resume(services: Services, caller: Caller, input: InRoom) -> Result<RoomAnswer, Failure> {
+    perform(&services, &caller, &input.room, Op::Pause(false)).await
 }
 
 pub(crate) async fn say(services: Services, caller: Caller, input: SayInRoom) -> Result<RoomAnswer, Failure> {
@@ -429,6 +441,10 @@ fn player(services: &Services, caller: &Caller) -> Result<(Realm, PlayerId), Fai
 
 fn player_id(path: &str, text: &str) -> Result<PlayerId, Failure> {
     PlayerId::new(text).map_err(|error| Failure::field(path, error.to_string()))
+}
+
+fn player_ids(path: &str, texts: &[String]) -> Result<Vec<PlayerId>, Failure> {
+    texts.iter().enumerate().map(|(at, id)| player_id(&format!("{path}[{at}]"), id)).collect()
 }
 
 pub(super) fn room(id: &str) -> Result<RoomId, Failure> {

@@ -6,19 +6,23 @@
 //! room again. The version reveals writes of another server on the same store.
 
 mod handlers;
+mod messages;
 mod removal;
 mod room_locks;
 mod search;
 mod seek;
 mod seekers;
+mod subscriptions;
 
 pub(super) use handlers::*;
+pub(super) use messages::{exported, messages};
 use parlor_server::realm::Realm;
 pub(super) use removal::delete;
 use room_locks::QueueEntry;
 pub(super) use room_locks::RoomLocks;
 pub(super) use seek::join_or_create;
 pub(super) use seekers::Seekers;
+pub(super) use subscriptions::{Subscriptions, subscribe, unsubscribe};
 
 use super::failure::{Failure, Kind};
 use super::inbox::{NoticeContent, PUSH};
@@ -56,6 +60,7 @@ const _: () = assert!(
     limits::DECIDED_MAX * 2_048
         + limits::BARRED_MAX * (limits::ID_BYTES_MAX + 24)
         + limits::PLAYERS_MAX as usize * 64
+        + limits::PLAYED_MAX * (limits::ID_BYTES_MAX + 3)
         + 4_096
         <= DOCUMENT_RESERVE
 );
@@ -149,6 +154,7 @@ async fn apply(
         match services.store().commit_room(realm, id, before, state, sent).await {
             Ok(numbers) => {
                 tell(services, realm, &notices, &numbers);
+                services.subscriptions().tell(services, realm, &room, &effects);
                 services.room_locks().has_deadline(room.next_deadline().map(|at| at.0));
                 let seen = seen(services, &room, actor)?;
                 *held = Some(room);
@@ -241,15 +247,29 @@ pub(super) async fn look(
     id: &RoomId,
     actor: &Actor,
 ) -> Result<Box<RawValue>, Failure> {
+    let view = |room: &TurnRoom| {
+        room.view(actor, services.rules()).map_err(Failure::from).and_then(|view| to_json(&view))
+    };
+    look_at(services, realm, id, actor, view).await
+}
+
+/// Looks at a room that the actor may read, within the room's lock.
+async fn look_at<T>(
+    services: &Services,
+    realm: &Realm,
+    id: &RoomId,
+    actor: &Actor,
+    read: impl FnOnce(&TurnRoom) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let room_lock = services.room_locks().of(realm, id, *actor == Actor::Server)?;
     let mut held = room_lock.enter().await;
     let room = match held.take() {
         Some(room) => room,
         None => load(services, &room_lock, realm, id).await?,
     };
-    let view = room.view(actor, services.rules()).map_err(Failure::from).and_then(|view| to_json(&view));
+    let looked = room.check_reader(actor).map_err(Failure::from).and_then(|()| read(&room));
     *held = Some(room);
-    view
+    looked
 }
 
 async fn load(
@@ -306,6 +326,15 @@ struct Called<'a> {
     on: parlor_turn::PushOn,
     title: &'a str,
     body: &'a str,
+    tap: Tap<'a>,
+}
+
+/// What a tap on a push opens.
+#[derive(Serialize)]
+struct Tap<'a> {
+    app: &'a str,
+    environment: &'a str,
+    room: &'a parlor_turn::RoomId,
 }
 
 /// What a call of the webhook tells.
@@ -333,9 +362,11 @@ fn sent(
 ) -> Result<Effects, Failure> {
     let at_ms = services.time().now_ms();
     let id = room.id();
-    let (mut notices, mut webhooks) = (Vec::new(), Vec::new());
+    let (mut notices, mut webhooks, mut message) = (Vec::new(), Vec::new(), None);
     for effect in effects {
         let (to, kind, notice) = match effect {
+            // For those who watch alone.
+            Effect::Notice(notice) if notice.to.is_empty() => continue,
             Effect::Notice(notice) => {
                 let told = to_json(&NoticeContent { room: id, seq: notice.seq, body: &notice.body })?;
                 (&notice.to, notice.kind.as_str(), told)
@@ -344,8 +375,13 @@ fn sent(
             Effect::Push(_) if !services.games().speaks_for(room) => continue,
             // Not told, but stored: `boards::of_rules`.
             Effect::Award(_) => continue,
+            Effect::Said(said) => {
+                message = Some(messages::stored(said, at_ms)?);
+                continue;
+            }
             Effect::Push(push) => {
-                let body = Called { on: push.on, title: &push.title, body: &push.body };
+                let tap = Tap { app: realm.app(), environment: realm.environment(), room: id };
+                let body = Called { on: push.on, title: &push.title, body: &push.body, tap };
                 (&push.to, PUSH, to_json(&NoticeContent { room: id, seq: push.seq, body })?)
             }
         };
@@ -361,7 +397,7 @@ fn sent(
             notices.push(NewNotice { to, kind: kind.into(), body, at_ms });
         }
     }
-    Ok(Effects { notices, webhooks, ..Effects::default() })
+    Ok(Effects { notices, webhooks, message, messages: room.messages(), ..Effects::default() })
 }
 
 /// Notifies connected players. The caller holds the lock, so the notices of one room arrive in order.
@@ -392,6 +428,7 @@ pub(super) fn draw_code() -> Result<RoomCode, Failure> {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let failure = Failure::new(refusal.code.into(), refusal.code.as_str(), refusal.sentence);
+        let failure = failure.checked(refusal.checks);
         match refusal.path {
             Some(path) => failure.at(path),
             None => failure,

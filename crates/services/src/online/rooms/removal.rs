@@ -43,6 +43,7 @@ pub(crate) async fn delete(
         return Err(Failure::new(Kind::Conflict, "wrong_phase", sentence));
     }
     services.store().delete_room(&realm, &id).await?;
+    services.subscriptions().end_room(&services, &realm, &id);
     tracing::info!(%id, ?realm, "a turn room was deleted");
     Ok(DONE)
 }

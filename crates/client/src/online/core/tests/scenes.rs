@@ -115,7 +115,7 @@ fn words(event: &Event) -> String {
         Event::GameStarted => "gameStarted".into(),
         Event::TurnStarted { player, turn, .. } => format!("turnStarted {player} {turn}"),
         Event::MoveMade { player, state_version, .. } => format!("moveMade {player} {state_version}"),
-        Event::MoveRejected { player, error } => format!("moveRejected {player} {}", error.code),
+        Event::MoveRejected { player, error, .. } => format!("moveRejected {player} {}", error.code),
         Event::Message { player, kind, .. } => format!("message {player} {kind}"),
         Event::Closed(error) => format!("closed {}", error.code),
         other => format!("{other:?}"),

@@ -1,0 +1,229 @@
+//! Subscriptions to turn rooms: whoever may read a room and has no seat in it gets its notices over its socket.
+//!
+//! A seated player needs none, because its notices come by its inbox. A subscription is in memory only, and ends with its
+//! socket, with the right to read the room, and with the room.
+
+use super::handlers::{RoomAnswer, actor, room};
+use super::{look_at, to_json};
+use crate::online::Services;
+use crate::online::accounts::{DONE, Done};
+use crate::online::failure::{Failure, Kind};
+use crate::online::inbox::NoticeContent;
+use crate::online::table::Caller;
+use crate::store::{AccountId, RoomId};
+use parlor_server::embed::lock;
+use parlor_server::realm::Realm;
+use parlor_turn::{Actor, Effect, PlayerId, Topic, TurnRoom};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
+
+/// Maximum number of rooms that one socket subscribes to.
+const ROOMS_MAX: usize = 16;
+/// Maximum number of subscriptions to one room.
+const READERS_MAX: usize = 256;
+/// The kind of the last notice of a subscription that the server ends.
+const ENDED: &str = "unsubscribed";
+
+type Key = (Realm, RoomId);
+
+/// All subscriptions.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    by_room: HashMap<Key, Vec<Subscription>>,
+    /// The rooms of each feed.
+    by_feed: HashMap<u64, Vec<Key>>,
+}
+
+#[derive(Clone, Debug)]
+struct Subscription {
+    player: PlayerId,
+    account: AccountId,
+    feed: u64,
+    topics: BTreeSet<Topic>,
+}
+
+/// A subscription to a room.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Subscribe {
+    /// The room's id.
+    #[schemars(with = "parlor_turn::RoomId")]
+    room: String,
+    /// What to be told of; all if missing. They take the place of those of an earlier subscription.
+    topics: Option<BTreeSet<Topic>>,
+}
+
+/// The end of a subscription.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Unsubscribe {
+    /// The room's id.
+    #[schemars(with = "parlor_turn::RoomId")]
+    room: String,
+}
+
+/// A notice as a subscriber gets it.
+#[derive(Serialize)]
+struct Watched<'a> {
+    kind: &'a str,
+    at_ms: u64,
+    notice: NoticeContent<'a, &'a serde_json::Value>,
+}
+
+pub(crate) async fn subscribe(
+    services: Services,
+    caller: Caller,
+    input: Subscribe,
+) -> Result<RoomAnswer, Failure> {
+    let (realm, account) = services.account_of(&caller)?;
+    let (_, by) = actor(&services, &caller)?;
+    let Actor::Player(player) = by.clone() else { return Err(no_socket()) };
+    let id = room(&input.room)?;
+    let topics = input.topics.unwrap_or_else(|| Topic::ALL.into());
+    // Within the lock of the room: nothing happens between the answer and the first notice.
+    let seen = look_at(&services, &realm, &id, &by, |room| {
+        let seen = room.view(&by, services.rules()).map_err(Failure::from).and_then(|view| to_json(&view))?;
+        let feed = caller.feed.ok_or_else(no_socket)?;
+        let subscription = Subscription { player, account, feed, topics };
+        services.subscriptions().begin(&services, (realm.clone(), id.clone()), subscription)?;
+        Ok(seen)
+    });
+    Ok(RoomAnswer { room: Some(seen.await?) })
+}
+
+pub(crate) async fn unsubscribe(
+    services: Services,
+    caller: Caller,
+    input: Unsubscribe,
+) -> Result<Done, Failure> {
+    let (realm, by) = actor(&services, &caller)?;
+    let key = (realm, room(&input.room)?);
+    let had = caller.feed.is_some_and(|feed| lock(&services.subscriptions().0).end(&key, feed));
+    if !had {
+        let (realm, id) = &key;
+        look_at(&services, realm, id, &by, |_| caller.feed.map(|_| ()).ok_or_else(no_socket)).await?;
+    }
+    Ok(DONE)
+}
+
+fn no_socket() -> Failure {
+    let sentence = "notices of a room go to a player's JSON socket: connect to /v1/socket, and ask there";
+    Failure::new(Kind::Conflict, "no_socket", sentence)
+}
+
+fn too_many(sentence: String) -> Failure {
+    Failure::new(Kind::Conflict, "too_many_subscriptions", sentence)
+}
+
+impl Subscriptions {
+    fn begin(&self, services: &Services, key: Key, subscription: Subscription) -> Result<(), Failure> {
+        let mut open = lock(&self.0);
+        let feed = subscription.feed;
+        open.end(&key, feed);
+        // A feed that closes meanwhile is removed before it ends its subscriptions, for which it needs this lock.
+        if !services.feeds().is_open(&key.0, &subscription.account, feed) {
+            return Err(no_socket());
+        }
+        if open.by_feed.get(&feed).is_some_and(|rooms| rooms.len() >= ROOMS_MAX) {
+            let sentence =
+                format!("a connection follows at most {ROOMS_MAX} rooms: unsubscribe from one first");
+            return Err(too_many(sentence));
+        }
+        if open.by_room.get(&key).is_some_and(|readers| readers.len() >= READERS_MAX) {
+            return Err(too_many(format!("{READERS_MAX} follow this room already: read it now and then")));
+        }
+        open.by_feed.entry(feed).or_default().push(key.clone());
+        open.by_room.entry(key).or_default().push(subscription);
+        Ok(())
+    }
+
+    /// Ends the subscriptions of a feed.
+    pub(crate) fn end_feed(&self, feed: u64) {
+        let mut open = lock(&self.0);
+        for key in open.by_feed.get(&feed).cloned().unwrap_or_default() {
+            open.end(&key, feed);
+        }
+    }
+
+    /// Ends the subscriptions to a room that is gone.
+    pub(super) fn end_room(&self, services: &Services, realm: &Realm, id: &RoomId) {
+        let key = (realm.clone(), id.clone());
+        let mut open = lock(&self.0);
+        let readers = open.by_room.get(&key).cloned().unwrap_or_default();
+        for reader in &readers {
+            open.end(&key, reader.feed);
+        }
+        drop(open);
+        Self::say_end(services, &key, &readers);
+    }
+
+    /// Tells subscribers what an operation did. The caller holds the lock of the room, so notices arrive in order.
+    pub(super) fn tell(&self, services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect]) {
+        let Ok(id) = RoomId::new(room.id().as_str()) else { return };
+        let key = (realm.clone(), id);
+        let mut open = lock(&self.0);
+        let Some(readers) = open.by_room.get(&key).cloned() else { return };
+        let (readers, gone): (Vec<_>, Vec<_>) =
+            readers.into_iter().partition(|reader| room.may_read(&Actor::Player(reader.player.clone())));
+        for reader in &gone {
+            open.end(&key, reader.feed);
+        }
+        drop(open);
+        Self::say_end(services, &key, &gone);
+        let at_ms = services.time().now_ms();
+        for notice in effects.iter().filter_map(|effect| match effect {
+            Effect::Notice(notice) if notice.is_public => Some(notice),
+            _ => None,
+        }) {
+            let content = NoticeContent { room: room.id(), seq: notice.seq, body: &notice.body };
+            let told = Watched { kind: notice.kind.as_str(), at_ms, notice: content };
+            let Ok(text) = serde_json::to_string(&told) else { continue };
+            let text: Arc<str> = text.into();
+            // Notices for players come by their inboxes, those of their own leaving too.
+            let wants = |reader: &&Subscription| {
+                reader.topics.contains(&notice.kind.topic()) && !notice.to.contains(&reader.player)
+            };
+            for reader in readers.iter().filter(wants) {
+                services.feeds().tell_one(services.unread(), (realm, &reader.account, reader.feed), &text);
+            }
+        }
+    }
+
+    fn say_end(services: &Services, (realm, id): &Key, readers: &[Subscription]) {
+        if readers.is_empty() {
+            return;
+        }
+        let notice = json!({ "room": id.as_str(), "seq": 0, "body": {} });
+        let text = json!({ "kind": ENDED, "at_ms": services.time().now_ms(), "notice": notice });
+        let text: Arc<str> = text.to_string().into();
+        for reader in readers {
+            services.feeds().tell_one(services.unread(), (realm, &reader.account, reader.feed), &text);
+        }
+    }
+}
+
+impl Open {
+    /// Ends a subscription. Returns whether there was one.
+    fn end(&mut self, key: &Key, feed: u64) -> bool {
+        let had = self.by_feed.get(&feed).is_some_and(|rooms| rooms.contains(key));
+        if let Some(readers) = self.by_room.get_mut(key) {
+            readers.retain(|reader| reader.feed != feed);
+            if readers.is_empty() {
+                self.by_room.remove(key);
+            }
+        }
+        if let Some(rooms) = self.by_feed.get_mut(&feed) {
+            rooms.retain(|room| room != key);
+            if rooms.is_empty() {
+                self.by_feed.remove(&feed);
+            }
+        }
+        had
+    }
+}
