@@ -417,7 +417,7 @@ impl Protocol {
     }
 }
 
-/// Which direct paths a game wants between its players and their host.
+/// Which direct paths a game wants between its players and their host, and among its players.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathMode {
     /// Within a local network only. No address that is reachable from elsewhere is disclosed.
@@ -427,6 +427,9 @@ pub enum PathMode {
     /// A direct path to the host, or none of the room. A guest without one in time gets
     /// [`ClosedReason::NoDirectPath`](crate::ClosedReason::NoDirectPath). At a host like `Auto`: its guests decide.
     P2p,
+    /// As `Auto`, and a path to each other player that wants the same: a mesh. Own states and messages to a player
+    /// with a path go over it. All players with this mode learn each other's addresses; 16 of them have paths.
+    Mesh,
     /// None. No address is disclosed.
     #[default]
     Relay,
@@ -439,6 +442,7 @@ impl PathMode {
             PathMode::Local => "local",
             PathMode::Auto => "auto",
             PathMode::P2p => "p2p",
+            PathMode::Mesh => "mesh",
             PathMode::Relay => "relay",
         }
     }
@@ -446,7 +450,7 @@ impl PathMode {
     pub(crate) fn admits(self, address: &SocketAddr) -> bool {
         match self {
             PathMode::Local => is_of_local_network(address.ip()),
-            PathMode::Auto | PathMode::P2p => true,
+            PathMode::Auto | PathMode::P2p | PathMode::Mesh => true,
             PathMode::Relay => false,
         }
     }

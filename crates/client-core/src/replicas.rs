@@ -1,14 +1,16 @@
 //! Own states: the one that this player sends, and those received from others.
 
 use crate::state::{Upstream, Way};
+use bytes::Bytes;
 use parlor_proto::OrderedMap;
 use parlor_proto::session::{DeliveryId, Outgoing, Session};
-use parlor_proto::wire::replica::StateOf;
-use parlor_proto::{Instant, MemberId, Tick, TickRate, channel, limits};
+use parlor_proto::wire::replica::{OwnState, StateOf};
+use parlor_proto::{Instant, MemberId, PathId, Tick, TickRate, channel, limits};
+use parlor_sync::audience::Viewer;
 use parlor_sync::replicator::{
     Flow, Flows, Introduction, Latency, Own, Remote, ReplicaError, State, Template,
 };
-use parlor_sync::world::Sent;
+use parlor_sync::world::{Sent, StreamError};
 use std::time::Duration;
 
 /// Bytes per second of a player's own state at most; the hub accepts twice as much.
@@ -46,23 +48,64 @@ struct Other {
 /// and bytes per second.
 pub(crate) type SaidFlow = (u32, u32, u32, u32, u16, u32);
 
-/// This player's own state, and what the hub has of it.
+/// This player's own state, and what others have of it.
 #[derive(Debug)]
 struct OwnStream {
     own: Own,
-    introduction: Introduction,
-    upstream: Upstream,
+    /// The encoded schema of the state.
+    schema: Bytes,
+    to_hub: Stream,
+    /// The streams to members with a path.
+    to_members: OrderedMap<MemberId, Stream>,
     /// The tick of the last commit.
     committed: Option<Tick>,
+}
+
+/// What one receiver has of this player's own state.
+#[derive(Debug)]
+struct Stream {
+    introduction: Introduction,
+    upstream: Upstream,
+}
+
+impl Stream {
+    fn new(viewer: Viewer, schema: Bytes, rate: TickRate) -> Self {
+        Stream {
+            introduction: Introduction::new(schema),
+            upstream: Upstream::to(viewer, BYTES_PER_SECOND, rate.interval()),
+        }
+    }
+
+    /// Sends what the receiver lacks.
+    fn publish(&mut self, me: MemberId, own: &Own, session: &mut Session, way: Way, now: Instant) {
+        let Stream { introduction, upstream } = self;
+        upstream.publish(own.world(), session, way, now, |packet, sent| {
+            let payload = introduction.wrap(packet, sent).encode();
+            Outgoing {
+                delivery_id: Some(DeliveryId::of_replica(me, sent.0)),
+                ..Outgoing::new(channel::REPLICAS, payload)
+            }
+        });
+    }
+
+    /// Notes the fate of a packet.
+    fn fate(&mut self, number: u64, delivered: bool) {
+        self.upstream.fate(Sent(number), delivered);
+        if delivered {
+            self.introduction.delivered(Sent(number));
+        }
+    }
 }
 
 impl Replicas {
     pub(crate) fn new(me: MemberId, template: Option<Template>, rate: TickRate) -> Self {
         let own = template.map(|template| {
+            let schema = template.form().schema().encode();
             Box::new(OwnStream {
-                introduction: Introduction::new(template.form().schema().encode()),
+                to_hub: Stream::new(Viewer::Everything, schema.clone(), rate),
                 own: Own::new(template, rate, me),
-                upstream: Upstream::new(BYTES_PER_SECOND, rate.interval()),
+                schema,
+                to_members: OrderedMap::new(),
                 committed: None,
             })
         });
@@ -81,36 +124,86 @@ impl Replicas {
 
     /// Sends the hub what it lacks.
     pub(crate) fn publish(&mut self, session: &mut Session, way: Way, now: Instant) {
-        let me = self.me;
-        let Some(stream) = &mut self.own else { return };
-        let OwnStream { own, introduction, upstream, .. } = &mut **stream;
-        upstream.publish(own.world(), session, way, now, |packet, sent| {
-            let payload = introduction.wrap(packet, sent).encode();
-            Outgoing {
-                delivery_id: Some(DeliveryId::of_replica(me, sent.0)),
-                ..Outgoing::new(channel::REPLICAS, payload)
-            }
-        });
+        if let Some(OwnStream { own, to_hub, .. }) = self.own.as_deref_mut() {
+            to_hub.publish(self.me, own, session, way, now);
+        }
     }
 
     /// When [`publish`](Self::publish) may have more to send.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.own.as_ref().and_then(|stream| stream.upstream.poll_timeout())
+        self.own.as_ref().and_then(|stream| stream.to_hub.upstream.poll_timeout())
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if let Some(stream) = &mut self.own {
-            stream.upstream.handle_timeout(now);
+            stream.to_hub.upstream.handle_timeout(now);
         }
     }
 
-    /// Notes the fate of a packet of this player's own state.
+    /// Notes the fate of a packet of this player's own state to the hub.
     pub(crate) fn fate(&mut self, number: u64, delivered: bool) {
-        let Some(stream) = &mut self.own else { return };
-        stream.upstream.fate(Sent(number), delivered);
-        if delivered {
-            stream.introduction.delivered(Sent(number));
+        if let Some(stream) = &mut self.own {
+            stream.to_hub.fate(number, delivered);
         }
+    }
+
+    /// Begins a stream to a member over a path.
+    pub(crate) fn path_opened(&mut self, peer: MemberId) {
+        if let Some(OwnStream { schema, to_members, .. }) = self.own.as_deref_mut() {
+            to_members.insert(peer, Stream::new(Viewer::Member(peer), schema.clone(), self.rate));
+        }
+    }
+
+    /// Ends the stream to a member, because the path is over.
+    pub(crate) fn path_closed(&mut self, peer: MemberId) {
+        if let Some(stream) = &mut self.own {
+            stream.to_members.remove(&peer);
+        }
+    }
+
+    /// Sends a member what it lacks, over its path.
+    pub(crate) fn publish_to(&mut self, peer: MemberId, session: &mut Session, now: Instant) {
+        let Some(OwnStream { own, to_members, .. }) = self.own.as_deref_mut() else { return };
+        if let Some(stream) = to_members.get_mut(&peer) {
+            stream.publish(self.me, own, session, Way::default(), now);
+        }
+    }
+
+    /// Notes the fate of a packet of this player's own state to a member with a path.
+    pub(crate) fn fate_at(&mut self, peer: MemberId, number: u64, delivered: bool) {
+        let stream = self.own.as_mut().and_then(|stream| stream.to_members.get_mut(&peer));
+        if let Some(stream) = stream {
+            stream.fate(number, delivered);
+        }
+    }
+
+    /// When [`publish_to`](Self::publish_to) may have more to send.
+    pub(crate) fn direct_due(&self) -> Option<Instant> {
+        let streams = self.own.iter().flat_map(|stream| stream.to_members.values());
+        streams.filter_map(|stream| stream.upstream.poll_timeout()).min()
+    }
+
+    pub(crate) fn direct_timeout(&mut self, now: Instant) {
+        let streams = self.own.iter_mut().flat_map(|stream| stream.to_members.values_mut());
+        streams.for_each(|stream| stream.upstream.handle_timeout(now));
+    }
+
+    /// Takes in a packet of a member's own state that came over the path `id` at `arrived` of room time.
+    pub(crate) fn take_direct(
+        &mut self,
+        from: MemberId,
+        id: PathId,
+        payload: Bytes,
+        arrived: Instant,
+    ) -> Result<(), ReplicaError> {
+        let state = OwnState::decode(payload).map_err(|error| StreamError::from(error))?;
+        self.other(from).remote.apply_direct(id, state, arrived).map(drop)
+    }
+
+    fn other(&mut self, member: MemberId) -> &mut Other {
+        let rate = self.rate;
+        let new = || Other { remote: Remote::new(rate), asked: None, told: None, answered: None };
+        self.remotes.get_or_insert_with(member, new)
     }
 
     /// Takes in a packet of another player's state that came at `arrived` of room time. It may come before
@@ -124,10 +217,7 @@ impl Replicas {
         if self.remotes.len() >= REMOTES_MAX {
             self.remotes.retain(|member, _| is_here(*member));
         }
-        let rate = self.rate;
-        let new = || Other { remote: Remote::new(rate), asked: None, told: None, answered: None };
-        let other = self.remotes.get_or_insert_with(state.source, new);
-        other.remote.apply(state.state, arrived).map(drop)
+        self.other(state.source).remote.apply(state.state, arrived).map(drop)
     }
 
     /// This player's own state; `None` without a template.

@@ -136,6 +136,9 @@ pub const VALUE_DEPTH_MAX: usize = 32;
 
 /// Addresses at which a member says that it can be reached, and that are sent to another member.
 pub const PATH_CANDIDATES_MAX: usize = 8;
+/// Members of a room that are introduced to each other at most, if none of them is the authority: each attempt sends
+/// packets to addresses that another member names.
+pub const MESH_MEMBERS_MAX: usize = 16;
 /// Addresses that a member sends again sooner than this are ignored.
 pub const PATH_CANDIDATES_INTERVAL: Duration = Duration::from_secs(10);
 /// Silence after which the other end of a path between members counts as lost.
@@ -184,6 +187,9 @@ pub const KEEP_ALIVE_INTERVAL_OF_HOST: Duration = Duration::from_millis(250);
 /// Maximum delay of an acknowledgement that waits for a packet to be part of. Longer than a step at 30 Hz, so that
 /// the next input or state takes it along.
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(40);
+/// The same of an end that sends no messages, which no packet takes along. The sender of state then has a newer
+/// baseline.
+pub const ACK_DELAY_OF_LISTENER: Duration = Duration::from_millis(25);
 /// Bytes of reliable messages after which an acknowledgement is sent at once. A fast sender must not reach
 /// [`RELIABLE_QUEUE_BYTES_MAX`] for lack of one.
 pub const ACK_AT_ONCE_BYTES: usize = 16 * 1024;

@@ -257,6 +257,7 @@ fn control_kinds_are_those_of_the_code() {
         peer: member,
         fingerprint: [0; 32],
         role: PathRole::Dial,
+        has_authority: true,
         passes_on: true,
         candidates: Vec::new(),
     };

@@ -46,6 +46,8 @@ pub(crate) struct Standing {
     transport_path: &'static str,
     transport_status: Option<&'static str>,
     last_reason_code: Option<&'static str>,
+    /// The way in which each other player is reached, by its id.
+    ways: BTreeMap<u32, &'static str>,
     steps: u64,
     updates_decoded: u64,
     rtt_ms: Option<f64>,
@@ -114,12 +116,15 @@ impl Standing {
     /// How a member stands now that has run so many steps.
     pub(crate) fn of(room: &Room, steps: u64, talk: &Talk) -> Standing {
         let (info, diagnostics) = (room.info(), room.diagnostics());
+        let players = room.players();
+        let others = players.iter().filter(|player| !player.is_me);
         Standing {
             link: info.connectivity.link.map(parlor::LinkKind::as_str),
             link_state: room.link_state().as_str(),
             transport_path: info.transport_path.as_str(),
             transport_status: info.transport_status.map(parlor::TransportStatus::as_str),
             last_reason_code: info.last_reason_code.map(parlor::ReasonCode::as_str),
+            ways: others.map(|player| (player.id.0, player.transport.as_str())).collect(),
             steps,
             updates_decoded: diagnostics.updates_decoded,
             rtt_ms: diagnostics.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),

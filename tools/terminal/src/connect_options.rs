@@ -57,6 +57,8 @@ pub enum PathArg {
     Auto,
     /// A direct path or none of the room: a guest without one leaves
     P2p,
+    /// As `auto`, and a direct path to each other player that wants the same
+    Mesh,
     /// A direct path within the local network only
     Local,
     /// No direct path: everything goes through the server, and no player learns another's address
@@ -107,6 +109,7 @@ pub fn apply<K>(mut builder: RoomBuilder<K>, args: &ConnectArgs) -> anyhow::Resu
     builder = builder.paths(match args.path {
         PathArg::Auto => PathMode::Auto,
         PathArg::P2p => PathMode::P2p,
+        PathArg::Mesh => PathMode::Mesh,
         PathArg::Local => PathMode::Local,
         PathArg::Relay => PathMode::Relay,
     });

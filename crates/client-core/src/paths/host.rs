@@ -6,7 +6,6 @@ use crate::connection::Connection;
 use crate::state::SharedState;
 use parlor_proto::session::{DeliveryId, SendError, Session};
 use parlor_proto::wire::handshake::Welcome;
-use parlor_proto::wire::path::PathRole;
 use parlor_proto::{Instant, MemberId, PathId};
 use std::time::Duration;
 
@@ -38,7 +37,7 @@ impl Paths {
     /// Until when a host may serve members over paths. Then another member may already be the host, without a
     /// way to tell this one.
     pub(crate) fn serves_until(&self, hub: &Connection, welcome: &Welcome) -> Option<Instant> {
-        let mut served = self.by_id.values().filter(|path| path.role == PathRole::Accept);
+        let mut served = self.by_id.values().filter(|path| path.is_of_host());
         served.find(|path| !path.is_over())?;
         let limits = welcome.limits;
         let timeout_ms = limits.keep_alive_ms.saturating_mul(SIGNS_OF_LIFE).min(limits.silence_ms);
@@ -46,8 +45,12 @@ impl Paths {
     }
 }
 
-/// Notes the fate of a packet of state that went over the path to a member.
+/// Notes the fate of a packet of the room's state, or of this member's own, that went over the path to a member.
 pub(super) fn fate(around: &mut Around<'_>, peer: MemberId, delivery_id: DeliveryId, delivered: bool) {
+    if let ((Some(_), number), Some(replicas)) = (delivery_id.stream(), around.replicas.as_deref_mut()) {
+        replicas.fate_at(peer, number, delivered);
+        return;
+    }
     if let Some(direct) = around.shared.as_deref_mut().and_then(SharedState::direct_mut) {
         direct.fate(peer, delivery_id.stream().1, delivered);
     }

@@ -8,16 +8,16 @@ use parlor_proto::limits::{PATH_SILENCE, RELIABLE_QUEUE_BYTES_MAX, SILENCE_TIMEO
 use parlor_proto::session::{Message, Outgoing, Session};
 use parlor_proto::wire::envelope::{Recipient, Upward};
 use parlor_proto::wire::handshake::Hello;
-#[cfg(doc)]
-use parlor_proto::wire::path::PathOffer;
-use parlor_proto::wire::path::{PathRole, PathSignal};
+use parlor_proto::wire::path::{PathOffer, PathRole, PathSignal};
 use parlor_proto::{ChannelId, Epoch, Instant, LinkKind, MemberId, PathId, channel};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Limit of messages and inputs over one path: bytes per second, and the burst. Above it unreliable ones are
-/// dropped and reliable ones are not acknowledged.
+/// Limit of messages and inputs over a path between a member and the host: bytes per second, and the burst. Above it
+/// unreliable ones are dropped and reliable ones are not acknowledged.
 const BYTES_PER_SECOND: u64 = 512 * 1024;
+/// The same between other members, who have many paths.
+const BYTES_PER_SECOND_OF_MESH: u64 = 128 * 1024;
 /// Bytes that an unacknowledged sender may have in flight; one that sends more misbehaves.
 const DEBT_BYTES_MAX: i64 = 2 * RELIABLE_QUEUE_BYTES_MAX as i64;
 /// How long a sequenced message may still come through the hub after its sender has switched to the path.
@@ -67,6 +67,8 @@ pub(crate) struct Path {
     pub(crate) number: u64,
     pub(crate) peer: MemberId,
     pub(crate) role: PathRole,
+    /// Whether one end is the host.
+    has_authority: bool,
     /// Whether the host role migrates when the host is gone: see [`PathOffer`].
     passes_on: bool,
     pub(crate) remote: Option<SocketAddr>,
@@ -96,9 +98,8 @@ pub(crate) struct Path {
 
 impl Path {
     pub(crate) fn new(
-        (id, number): (PathId, u64),
-        peer: MemberId,
-        (role, passes_on): (PathRole, bool),
+        number: u64,
+        &PathOffer { id, peer, role, has_authority, passes_on, .. }: &PathOffer,
         until: Instant,
     ) -> Self {
         Path {
@@ -106,6 +107,7 @@ impl Path {
             number,
             peer,
             role,
+            has_authority,
             passes_on,
             remote: None,
             phase: Phase::Trying { until },
@@ -120,9 +122,23 @@ impl Path {
             has_sequenced: false,
             carried: OrderedMap::new(),
             hold_until: None,
-            allowance: i64::try_from(BYTES_PER_SECOND).unwrap_or(i64::MAX),
+            allowance: i64::try_from(BYTES_PER_SECOND_OF_MESH).unwrap_or(i64::MAX),
             allowed_at: until,
         }
+    }
+
+    /// Whether it leads to the host.
+    pub(crate) fn is_to_host(&self) -> bool {
+        self.has_authority && self.role == PathRole::Dial
+    }
+
+    /// Whether it leads from the host to a member.
+    pub(crate) fn is_of_host(&self) -> bool {
+        self.has_authority && self.role == PathRole::Accept
+    }
+
+    fn bytes_per_second(&self) -> u64 {
+        if self.has_authority { BYTES_PER_SECOND } else { BYTES_PER_SECOND_OF_MESH }
     }
 
     /// Starts the session on a new connection: a member sends its hello, the host waits for it.
@@ -156,7 +172,7 @@ impl Path {
     /// Whether reliable messages to the authority go through the hub, which keeps them for the next
     /// authority.
     pub(crate) fn leaves_authority_to_hub(&self) -> bool {
-        self.role == PathRole::Dial && self.passes_on
+        self.is_to_host() && self.passes_on
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -357,18 +373,19 @@ impl Path {
     /// Takes bytes from the allowance. Returns false if it was too small.
     fn spend(&mut self, bytes: usize, now: Instant) -> bool {
         let passed = now.saturating_since(self.allowed_at).as_micros();
-        let gained = u64::try_from(passed).unwrap_or(u64::MAX).saturating_mul(BYTES_PER_SECOND) / 1_000_000;
+        let rate = self.bytes_per_second();
+        let gained = u64::try_from(passed).unwrap_or(u64::MAX).saturating_mul(rate) / 1_000_000;
         if gained > 0 {
             self.allowed_at = now;
         }
-        let most = i64::try_from(BYTES_PER_SECOND).unwrap_or(i64::MAX);
+        let most = i64::try_from(rate).unwrap_or(i64::MAX);
         self.allowance = self.allowance.saturating_add(i64::try_from(gained).unwrap_or(i64::MAX)).min(most);
         self.allowance = self.allowance.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
         if self.allowance < 0
             && let Some(session) = &mut self.session
         {
             session.hold_acks(true);
-            let debt_us = self.allowance.unsigned_abs().saturating_mul(1_000_000) / BYTES_PER_SECOND;
+            let debt_us = self.allowance.unsigned_abs().saturating_mul(1_000_000) / rate;
             self.hold_until = Some(now + Duration::from_micros(debt_us.max(1_000)));
         }
         self.allowance >= 0

@@ -1,7 +1,7 @@
-//! Direct paths between members and their host.
+//! Direct paths between members and their host, and among members.
 //!
-//! A path is a second session between a member and the host, over a connection of their own; the sessions of
-//! both with the hub go on. The hub introduces the two, and a driver connects them. Whatever the two ends
+//! A path is a second session between two members, over a connection of their own; the sessions of both with the
+//! hub go on. One that has the host at an end carries the room's state and inputs as well. The hub introduces the two, and a driver connects them. Whatever the two ends
 //! must agree on (switches of routes, acknowledgements) is handled on arrival, even if the game does not
 //! poll. What the game reads changes only in its polls.
 
@@ -18,6 +18,7 @@ use crate::connection::Connection;
 use crate::info::{ReasonCode, TransportPath, TransportStatus};
 use crate::options::{Options, PathMode};
 use crate::players::{Player, Players};
+use crate::replicas::Replicas;
 use crate::state::SharedState;
 use core::net::SocketAddr;
 use link::{Outcome, Path};
@@ -76,6 +77,7 @@ pub(crate) struct Around<'a> {
     /// The open room. There are no paths without one.
     pub(crate) welcome: Option<&'a Welcome>,
     pub(crate) shared: Option<&'a mut SharedState>,
+    pub(crate) replicas: Option<&'a mut Replicas>,
     /// Whether the room is over for this process.
     pub(crate) is_closed: bool,
 }
@@ -136,12 +138,13 @@ impl Paths {
             return;
         }
         self.tell_at = None;
-        // Later members need the host's addresses, too; a member with a path needs no other.
-        if self.by_id.values().any(|path| path.role == PathRole::Dial && !path.is_over()) {
+        // Later members need the host's addresses, too; a member with a path to the host needs no other.
+        let wants_all = mode == PathMode::Mesh;
+        if !wants_all && self.by_id.values().any(|path| path.is_to_host() && !path.is_over()) {
             return;
         }
         let may_tell_observed = mode != PathMode::Local;
-        let candidates = Candidates { addresses: self.addresses.clone(), may_tell_observed };
+        let candidates = Candidates { addresses: self.addresses.clone(), may_tell_observed, wants_all };
         self.told_at = Some(now);
         self.tell_hub(hub, &ToHub::Candidates(candidates));
     }
@@ -192,6 +195,7 @@ impl Paths {
         let mut due = Vec::new();
         self.early.retain(|peer, (offer, until)| {
             let is_known = match offer.role {
+                _ if !offer.has_authority => host != Some(*peer) && !is_host,
                 PathRole::Dial => host == Some(*peer) && !is_host,
                 PathRole::Accept => is_host,
             };
@@ -203,17 +207,17 @@ impl Paths {
     }
 
     fn follow(&mut self, offer: PathOffer, until: Instant, mode: PathMode, now: Instant) {
-        let PathOffer { id, peer, fingerprint, role, passes_on, mut candidates } = offer;
+        let (id, peer) = (offer.id, offer.peer);
         let of_peer = || self.by_id.values().filter(|path| path.peer == peer);
         // The last word on a path that is over at the other end, too, may come much later.
         let oldest = of_peer().min_by_key(|path| path.number).map(|path| path.id);
         if let Some(oldest) = oldest.filter(|_| of_peer().count() >= ENDED_MAX) {
             self.by_id.remove(&oldest);
         }
-        candidates.retain(|address| mode.admits(address));
         self.offered += 1;
-        let path = Path::new((id, self.offered), peer, (role, passes_on), until + TRY_SLACK);
-        self.by_id.insert(id, path);
+        self.by_id.insert(id, Path::new(self.offered, &offer, until + TRY_SLACK));
+        let PathOffer { fingerprint, role, mut candidates, .. } = offer;
+        candidates.retain(|address| mode.admits(address));
         let deadline = until.saturating_since(now);
         self.commands.push_back(PathCommand::Try { id, peer, fingerprint, candidates, role, deadline });
         self.wants_driver = true;
@@ -257,7 +261,13 @@ impl Paths {
         if let Some(shared) = around.shared.as_deref_mut() {
             self.publish(shared, now);
         }
-        self.by_id.get_mut(&id)?.session_mut()?.poll_packet(now)
+        let path = self.by_id.get_mut(&id)?;
+        let (peer, is_open) = (path.peer, path.is_open());
+        let session = path.session_mut()?;
+        if let Some(replicas) = around.replicas.as_deref_mut().filter(|_| is_open) {
+            replicas.publish_to(peer, session, now);
+        }
+        session.poll_packet(now)
     }
 
     /// The paths, for [`pass_time`](Self::pass_time).
@@ -302,7 +312,7 @@ impl Paths {
     /// Ends a path, open or not. Unacknowledged messages go through the hub.
     fn end(&mut self, id: PathId, outcome: Outcome, why: &str, around: &mut Around<'_>, now: Instant) {
         let Some(path) = self.by_id.get_mut(&id).filter(|path| !path.is_over()) else { return };
-        let (peer, role) = (path.peer, path.role);
+        let (peer, is_to_host, tells) = (path.peer, path.is_to_host(), !path.is_of_host());
         let was_open = path.end(now);
         if was_open {
             path.go_back();
@@ -310,11 +320,15 @@ impl Paths {
             self.by_id.remove(&id);
         }
         self.close(id);
-        let was_source = around.shared.as_deref_mut().is_some_and(|shared| shared.path_closed(id, peer));
-        if role == PathRole::Dial {
+        let has_state = |shared: &mut SharedState| shared.path_closed(id, peer);
+        let was_source = around.shared.as_deref_mut().is_some_and(has_state);
+        if let Some(replicas) = around.replicas.as_deref_mut() {
+            replicas.path_closed(peer);
+        }
+        if tells {
             self.tell_hub(around.hub, &ToHub::PathDown { id, was_up: was_source });
             let outcome = if was_open { Outcome::Lost } else { outcome };
-            self.note_outcome(outcome, around.options.paths, now);
+            self.note_outcome(outcome, is_to_host, around.options.paths, now);
         }
         self.ended = Some(why.to_owned());
         self.drain_queues(around.hub, now);
@@ -325,20 +339,23 @@ impl Paths {
         self.commands.push_back(PathCommand::Close { id });
     }
 
-    fn note_outcome(&mut self, outcome: Outcome, mode: PathMode, now: Instant) {
-        self.outcome = Some(outcome);
-        let reason = match outcome {
-            Outcome::TimedOut => Some(ReasonCode::DirectUdpTimeout),
-            Outcome::Refused => Some(ReasonCode::DirectRuntimeAttachFailed),
-            Outcome::Lost => None,
-        };
-        self.reason = reason.or(self.reason);
+    /// Notes how a path ended. The status of the transport is that of the path to the host.
+    fn note_outcome(&mut self, outcome: Outcome, is_to_host: bool, mode: PathMode, now: Instant) {
+        if is_to_host {
+            self.outcome = Some(outcome);
+            let reason = match outcome {
+                Outcome::TimedOut => Some(ReasonCode::DirectUdpTimeout),
+                Outcome::Refused => Some(ReasonCode::DirectRuntimeAttachFailed),
+                Outcome::Lost => None,
+            };
+            self.reason = reason.or(self.reason);
+        }
         if outcome == Outcome::Lost && self.attempts < ATTEMPTS_MAX {
             // A game that plays over a path alone does not wait for long.
             let factor = if mode == PathMode::P2p { 1 } else { 1 << self.attempts };
             let wait = RETRY_FIRST.saturating_mul(factor).min(RETRY_MAX);
             self.attempts += 1;
-            self.tell_at = Some(now + wait);
+            self.tell_at = Some(self.tell_at.map_or(now + wait, |at| at.min(now + wait)));
         }
     }
 
@@ -384,7 +401,7 @@ impl Paths {
 
     /// Address of the other end of this member's path.
     pub(crate) fn peer_candidate(&self) -> Option<SocketAddr> {
-        let mut open = self.by_id.values().filter(|path| path.role == PathRole::Dial && path.is_open());
+        let mut open = self.by_id.values().filter(|path| path.is_to_host() && path.is_open());
         open.next()?.remote
     }
 
@@ -393,7 +410,7 @@ impl Paths {
         &self,
         open: Option<(&SharedState, &Players)>,
     ) -> (Option<TransportPath>, Option<TransportStatus>) {
-        let members = self.by_id.values().filter(|path| path.role == PathRole::Dial);
+        let members = self.by_id.values().filter(|path| path.is_to_host());
         let Some(path) = members.filter(|path| !path.is_over()).last() else {
             let status = self.outcome.map(|outcome| match outcome {
                 Outcome::TimedOut | Outcome::Refused => TransportStatus::DirectUdpTimeout,

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use parlor_proto::OrderedSet;
 use parlor_proto::session::{Outgoing, SendError};
 use parlor_proto::wire::envelope::{Recipient, Upward};
-use parlor_proto::{ChannelId, Instant, Lane, MemberId, PathId};
+use parlor_proto::{ChannelId, Instant, Lane, MemberId, PathId, channel};
 
 /// An outgoing message of a game.
 pub(crate) struct Letter {
@@ -39,7 +39,9 @@ impl Paths {
         self.drain_queues(around.hub, now);
         let Some(welcome) = around.welcome else { return Ok(()) };
         let (me, host) = (welcome.member, welcome.authority.member());
-        let is_for_hub = letter.stamp || letter.to == Recipient::Primary || self.leaves_to_hub(&letter);
+        // The hub numbers reliable match data.
+        let is_numbered = letter.stamp || letter.channel == channel::MATCH_DATA;
+        let is_for_hub = is_numbered || letter.to == Recipient::Primary || self.leaves_to_hub(&letter);
         if letter.lane == Lane::UnreliableSequenced {
             if is_for_hub {
                 self.kept_by_hub.insert(letter.channel);

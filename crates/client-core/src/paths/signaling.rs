@@ -7,7 +7,7 @@ use super::{Around, Paths};
 use crate::connection::Connection;
 use crate::inbox::Came;
 use parlor_proto::session::{Answer, Event, Message, SendError, Session};
-use parlor_proto::wire::control::ToMember;
+use parlor_proto::wire::control::{ToHub, ToMember};
 use parlor_proto::wire::envelope::{Downward, Sender};
 use parlor_proto::wire::handshake::{Hello, Intent, Limits, Welcome};
 use parlor_proto::wire::path::{PathRole, PathSignal};
@@ -171,9 +171,17 @@ impl Paths {
         if around.hub.session_mut().is_some_and(|session| session.send(over).is_ok()) {
             path.out = Out::Path;
         }
-        (self.outcome, self.wants_driver) = (None, true);
+        self.wants_driver = true;
+        let (peer, role, has_authority) = (path.peer, path.role, path.is_to_host() || path.is_of_host());
+        if let Some(replicas) = around.replicas.as_deref_mut() {
+            replicas.path_opened(peer);
+        }
+        if !has_authority {
+            return self.tell_hub(around.hub, &ToHub::PathUp { id });
+        }
+        self.outcome = None;
         if let Some(shared) = around.shared.as_deref_mut() {
-            shared.path_opened(id, path.peer, path.role);
+            shared.path_opened(id, peer, role);
         }
     }
 
@@ -188,10 +196,11 @@ impl Paths {
         let channel = message.channel;
         let lane = around.options.channels.get(channel).map(|row| row.lane)?;
         let path = self.by_id.get_mut(&id)?;
-        match (path.role, channel) {
+        match channel {
             // The authority may send anything: its members have to trust it.
-            (PathRole::Dial, channel::STATE) => Some(Came::Path(path.peer, id, message)),
-            (PathRole::Accept, channel::INPUT) => path.take(message, false, now).ok().flatten(),
+            channel::STATE if path.is_to_host() => Some(Came::Path(path.peer, id, message)),
+            channel::INPUT if path.is_of_host() => path.take(message, false, now).ok().flatten(),
+            channel::REPLICAS => path.take(message, false, now).ok().flatten(),
             _ if is_for_game(channel) => match path.take(message, lane.is_reliable(), now) {
                 Ok(came) => came,
                 Err(()) => {
@@ -234,7 +243,7 @@ fn is_sequenced(channel: ChannelId, around: &Around<'_>) -> bool {
 /// Whether a channel carries messages of games.
 fn is_for_game(channel: ChannelId) -> bool {
     let is_typed = (channel::MESSAGE_ORDERED..=channel::MESSAGE_SEQUENCED).contains(&channel);
-    is_typed || channel.0 >= limits::APP_CHANNEL_FIRST
+    is_typed || channel == channel::MATCH_DATA_UNRELIABLE || channel.0 >= limits::APP_CHANNEL_FIRST
 }
 
 /// The session id used on a path.

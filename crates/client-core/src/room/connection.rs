@@ -382,8 +382,10 @@ impl RoomCore {
     /// When [`handle_path_timeout`](Self::handle_path_timeout) is due.
     pub fn poll_path_timeout(&self) -> Option<Instant> {
         let of_paths = self.paths.poll_timeout(self.can_tell_addresses());
-        let views = self.joined.as_ref().and_then(|joined| joined.shared.direct_due());
-        of_paths.into_iter().chain(self.paths_serve_until()).chain(views).min()
+        let joined = self.joined.as_ref();
+        let views = joined.and_then(|joined| joined.shared.direct_due());
+        let own = joined.and_then(|joined| joined.replicas.direct_due());
+        of_paths.into_iter().chain(self.paths_serve_until()).chain(views).chain(own).min()
     }
 
     /// Lets time pass for all paths.
@@ -397,6 +399,7 @@ impl RoomCore {
         }
         if let Some(joined) = &mut self.joined {
             joined.shared.direct_timeout(now);
+            joined.replicas.direct_timeout(now);
         }
         self.tell_addresses(now);
     }
@@ -436,15 +439,19 @@ impl RoomCore {
         act: impl FnOnce(&mut Paths, Option<&Players>, &mut Around<'_>) -> R,
     ) -> R {
         let (open, players) = match &mut self.joined {
-            Some(Joined { welcome, shared, players, .. }) => (Some((&*welcome, shared)), Some(&*players)),
+            Some(Joined { welcome, shared, players, replicas, .. }) => {
+                (Some((&*welcome, (shared, replicas))), Some(&*players))
+            }
             None => (None, None),
         };
-        let (welcome, shared) = open.unzip();
+        let (welcome, states) = open.unzip();
+        let (shared, replicas) = states.unzip();
         let mut around = Around {
             options: &self.options,
             hub: &mut self.connection,
             welcome,
             shared,
+            replicas,
             is_closed: self.status.is_closed(),
         };
         let result = act(&mut self.paths, players, &mut around);

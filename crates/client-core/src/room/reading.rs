@@ -147,6 +147,22 @@ impl RoomCore {
                 self.read_input(from, message.payload, at);
                 Ok(())
             }
+            channel::REPLICAS => {
+                let arrived = joined.simulation.room_time(at);
+                if let Err(error) = joined.replicas.take_direct(from, id, message.payload, arrived) {
+                    let why = format!("its player's state could not be read: {error}");
+                    self.with_paths(|paths, _, around| paths.lost(id, &why, around, at));
+                }
+                Ok(())
+            }
+            channel if is_match_data(channel) => {
+                let Ok(MatchData { op, payload }) = MatchData::decode(message.payload) else {
+                    self.messages_unreadable += 1;
+                    return Ok(());
+                };
+                let bytes = payload.len();
+                self.inbox.tell_message(Event::Data { from, op, order: None, data: payload }, bytes, true)
+            }
             channel => {
                 let Some(row) = self.options.channels.get(channel).copied() else { return Ok(()) };
                 let bytes = message.payload.len();

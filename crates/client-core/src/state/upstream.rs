@@ -46,8 +46,13 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     pub(crate) fn new(bytes_per_second: u32, retry: Duration) -> Self {
+        Self::to(Viewer::Everything, bytes_per_second, retry)
+    }
+
+    /// A stream of the view of one receiver.
+    pub(crate) fn to(viewer: Viewer, bytes_per_second: u32, retry: Duration) -> Self {
         Upstream {
-            publisher: Publisher::new(Viewer::Everything, PublisherConfig::new(bytes_per_second)),
+            publisher: Publisher::new(viewer, PublisherConfig::new(bytes_per_second)),
             most: bytes_per_second,
             encodings: Encodings::default(),
             retry,

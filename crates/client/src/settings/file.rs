@@ -290,7 +290,7 @@ fn protocol<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Protocol>, D::E
 }
 
 fn paths<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathMode>, D::Error> {
-    let all = [PathMode::Local, PathMode::Auto, PathMode::P2p, PathMode::Relay];
+    let all = [PathMode::Local, PathMode::Auto, PathMode::P2p, PathMode::Mesh, PathMode::Relay];
     one_of(from, &all.map(|paths| (paths.as_str(), paths)))
 }
 

@@ -82,6 +82,7 @@ impl Room {
             || matches!(
                 channel,
                 channel::CONTROL
+                    | channel::PATH
                     | channel::MESSAGE_ORDERED
                     | channel::MESSAGE_UNORDERED
                     | channel::MESSAGE_UNRELIABLE
@@ -90,7 +91,7 @@ impl Room {
             || channel.0 >= limits::APP_CHANNEL_FIRST;
         if self.is_match() && !is_of_match {
             return Err(PeerMisbehaved::OutOfPlace {
-                frame: "a word about state, inputs or paths",
+                frame: "a word about state or inputs",
                 when: "in a match, which has none",
             });
         }

@@ -12,6 +12,7 @@ pub mod log;
 mod matches;
 mod members;
 mod memory;
+mod mesh;
 mod migration;
 mod pasts;
 mod paths;

@@ -1,10 +1,11 @@
-//! Signaling for direct paths between members and the authority.
+//! Signaling for direct paths between members and the authority, and among members ([`mesh`](super::mesh)).
 //!
 //! A member that wants no direct path has no entry here, and nothing of it is revealed. The hub introduces
 //! two ends and vouches for their certificates. Once the member reports that its path is up, it gets no state
 //! from the hub.
 
 use super::Room;
+use super::mesh::Mesh;
 use core::net::SocketAddr;
 use parlor_proto::random::SplitMix64;
 use parlor_proto::wire::control::ToMember;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     of: BTreeMap<MemberId, Reach>,
+    mesh: Mesh,
 }
 
 /// How to reach one member directly.
@@ -66,6 +68,21 @@ impl Reach {
 impl Paths {
     pub(super) fn remove(&mut self, member: MemberId) {
         self.of.remove(&member);
+        self.mesh.remove(member);
+    }
+
+    pub(super) fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    pub(super) fn mesh_mut(&mut self) -> &mut Mesh {
+        &mut self.mesh
+    }
+
+    /// Returns the members that want a path to each other member, and named their addresses.
+    pub(super) fn wanting_all(&self) -> impl Iterator<Item = MemberId> {
+        let wants_all = |reach: &Reach| reach.named.as_ref().is_some_and(|named| named.candidates.wants_all);
+        self.of.iter().filter(move |(_, reach)| wants_all(reach)).map(|(member, _)| *member)
     }
 
     /// Returns the members with a direct path to the authority.
@@ -104,11 +121,18 @@ impl Room {
         candidates.addresses.retain(|address| is_candidate(*address, is_local));
         self.counters.candidates_refused += (count - candidates.addresses.len()) as u64;
         reach.named = Some(Named { candidates, at: now, is_fresh: true });
+        self.paths.mesh.named(from);
         self.offer_paths();
     }
 
-    /// Offers paths between the authority and each member that waits for one.
+    /// Offers paths to all members that wait for one.
     pub(super) fn offer_paths(&mut self) {
+        self.offer_paths_to_authority();
+        self.offer_mesh();
+    }
+
+    /// Offers paths between the authority and each member that waits for one.
+    fn offer_paths_to_authority(&mut self) {
         // A new authority gets offers only once it is active: until then it has no state to send.
         let Some(host) = self.authority.member().filter(|_| !self.state.is_handed_over()) else { return };
         let waiting: Vec<MemberId> = self
@@ -123,57 +147,82 @@ impl Room {
 
     fn offer_path(&mut self, host: MemberId, member: MemberId) {
         let knows = self.view(member).sees_member(host) && self.view(host).sees_member(member);
-        let ends = self.paths.of.get(&host).zip(self.paths.of.get(&member));
         // A spectator is relayed to: it learns no address, and its packets reach no host unread.
-        let may_have = knows && !self.spectates(member);
-        let Some((at_host, at_member)) = ends.filter(|(at_host, _)| may_have && at_host.named.is_some())
-        else {
+        let is_named = self.paths.of.get(&host).is_some_and(|reach| reach.named.is_some());
+        if !knows || self.spectates(member) || !is_named {
             return;
-        };
-        let (to_host, to_member) = (at_member.candidates(at_host), at_host.candidates(at_member));
-        let (host_key, member_key) = (at_host.key, at_member.key);
+        }
+        let path = self.introduce((PathRole::Accept, host), (PathRole::Dial, member), true);
         let Some(reach) = self.paths.of.get_mut(&member) else { return };
         if let Some(named) = &mut reach.named {
             named.is_fresh = false;
         }
-        if to_host.is_empty() && to_member.is_empty() {
-            return;
-        }
-        let (id, passes_on) = (PathId(reach.ids.draw()), self.setup.settings.host_timeout_ms.is_some());
-        reach.path = Some(id);
-        self.counters.paths_offered += 1;
-        let accept = PathOffer {
-            id,
-            peer: member,
-            fingerprint: member_key,
-            role: PathRole::Accept,
-            passes_on,
-            candidates: to_host,
-        };
-        let dial = PathOffer {
-            id,
-            peer: host,
-            fingerprint: host_key,
-            role: PathRole::Dial,
-            passes_on,
-            candidates: to_member,
-        };
-        self.control(vec![host], &ToMember::Path(accept));
-        self.control(vec![member], &ToMember::Path(dial));
+        reach.path = path.or(reach.path);
     }
 
-    /// Marks a member's path as carrying the state.
+    /// Offers two members a path to each other. Returns it, unless neither has an address for the other.
+    pub(super) fn introduce(
+        &mut self,
+        accepting: (PathRole, MemberId),
+        dialing: (PathRole, MemberId),
+        has_authority: bool,
+    ) -> Option<PathId> {
+        let ends = [accepting, dialing];
+        let of = [self.paths.of.get(&accepting.1)?, self.paths.of.get(&dialing.1)?];
+        let candidates = [of[0].candidates(of[1]), of[1].candidates(of[0])];
+        if candidates.iter().all(Vec::is_empty) {
+            return None;
+        }
+        let keys = of.map(|reach| reach.key);
+        let id = PathId(self.paths.of.get_mut(&dialing.1)?.ids.draw());
+        let passes_on = has_authority && self.setup.settings.host_timeout_ms.is_some();
+        self.counters.paths_offered += 1;
+        for (at, (role, member)) in ends.into_iter().enumerate() {
+            let other = 1 - at;
+            let offer = PathOffer {
+                id,
+                peer: ends[other].1,
+                fingerprint: keys[other],
+                role,
+                has_authority,
+                passes_on,
+                candidates: candidates[other].clone(),
+            };
+            self.control(vec![member], &ToMember::Path(offer));
+        }
+        Some(id)
+    }
+
+    /// Marks a member's path as carrying the state, or what the other end sends of its own.
     pub(super) fn path_up(&mut self, from: MemberId, id: PathId) {
+        if let Some(other) = self.paths.mesh.set_up(from, id, true) {
+            self.counters.paths_up += 1;
+            self.replicas.direct(other, from, true);
+            return;
+        }
         let reach = self.paths.of.get_mut(&from).filter(|reach| reach.path == Some(id) && !reach.is_up);
         let Some(reach) = reach else { return };
         reach.is_up = true;
         self.counters.paths_up += 1;
         self.state.direct(from, true);
+        self.own_states_go_directly(from, true);
         self.tell_direct(from, true);
+    }
+
+    /// Sets whether a member and the authority send each other their own states over a path.
+    fn own_states_go_directly(&mut self, member: MemberId, directly: bool) {
+        if let Some(host) = self.authority.member() {
+            self.replicas.direct(host, member, directly);
+            self.replicas.direct(member, host, directly);
+        }
     }
 
     /// Handles the end of a member's path. If it carried the state, the hub's stream restarts.
     pub(super) fn path_down(&mut self, from: MemberId, id: PathId, was_up: bool) {
+        if let Some(other) = self.paths.mesh.set_up(from, id, false) {
+            self.replicas.direct(other, from, false);
+            return;
+        }
         let Some(reach) = self.paths.of.get_mut(&from) else { return };
         reach.path.take_if(|path| *path == id);
         let is_news = reach.path.is_none() && std::mem::take(&mut reach.is_up);
@@ -181,6 +230,7 @@ impl Room {
             self.state.direct(from, false);
         }
         if is_news {
+            self.own_states_go_directly(from, false);
             self.tell_direct(from, false);
         }
     }
@@ -189,6 +239,8 @@ impl Room {
     /// the hub's stream.
     pub(super) fn end_paths(&mut self) {
         let up: Vec<MemberId> = self.paths.up().collect();
+        self.paths.mesh.restart();
+        self.replicas.relay_all();
         for reach in self.paths.of.values_mut() {
             (reach.path, reach.is_up) = (None, false);
             if let Some(named) = &mut reach.named {

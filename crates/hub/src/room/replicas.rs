@@ -26,6 +26,8 @@ pub(super) struct Replicas {
     first: usize,
     /// Blocked members: they get the newest state when they unblock.
     blocked: BTreeSet<MemberId>,
+    /// Sources and receivers between which states go over a path.
+    direct: BTreeSet<(MemberId, MemberId)>,
     /// The first packet number of streams of members that were lost: late fates of their earlier streams, and what
     /// receivers remember of those, must not be mistaken for the new ones.
     first_numbers: BTreeMap<MemberId, u64>,
@@ -84,6 +86,7 @@ impl Replicas {
             radius,
             first: 0,
             blocked: BTreeSet::new(),
+            direct: BTreeSet::new(),
             first_numbers: BTreeMap::new(),
             bytes: 0,
         }
@@ -115,6 +118,7 @@ impl Replicas {
         self.first_numbers.remove(&member);
         self.sources.remove(&member);
         self.blocked.remove(&member);
+        self.direct.retain(|(source, receiver)| *source != member && *receiver != member);
         self.sources.values_mut().for_each(|source| {
             source.receivers.remove(&member);
         });
@@ -143,6 +147,9 @@ impl Replicas {
     /// Resets a member whose process restarted: it has no state of others, and its own stream starts anew.
     pub(super) fn restarted(&mut self, member: MemberId) {
         self.blocked.remove(&member);
+        let over =
+            self.direct.iter().copied().filter(|(source, other)| *source == member || *other == member);
+        over.collect::<Vec<_>>().into_iter().for_each(|(source, other)| self.direct(source, other, false));
         for (id, source) in &mut self.sources {
             if *id == member {
                 source.replica.restart();
@@ -150,6 +157,25 @@ impl Replicas {
                 source.add(member);
             }
         }
+    }
+
+    /// Sets whether a member gets another one's states over a path. If so, the room sends it none of them. Otherwise
+    /// its stream begins anew.
+    pub(super) fn direct(&mut self, source: MemberId, receiver: MemberId, is_direct: bool) {
+        let pair = (source, receiver);
+        let is_news = if is_direct { self.direct.insert(pair) } else { self.direct.remove(&pair) };
+        let Some(source) = self.sources.get_mut(&source).filter(|_| is_news && !is_direct) else { return };
+        if let Some(receiver) = source.receivers.get_mut(&receiver) {
+            receiver.publisher.restart();
+            receiver.introduction.restart();
+            source.due = true;
+        }
+    }
+
+    /// Sends all states from here on, because all paths are over.
+    pub(super) fn relay_all(&mut self) {
+        let all = self.direct.clone();
+        all.into_iter().for_each(|(source, receiver)| self.direct(source, receiver, false));
     }
 
     pub(super) fn writable(&mut self, member: MemberId, writable: bool) {
@@ -233,7 +259,10 @@ impl Replicas {
             (source.due, source.is_waiting) = (false, false);
             let mut receivers = std::mem::take(&mut source.receivers);
             for (member, receiver) in &mut receivers {
-                if self.blocked.contains(member) || !receiver.publisher.is_due(source.replica.world()) {
+                if self.blocked.contains(member)
+                    || self.direct.contains(&(id, *member))
+                    || !receiver.publisher.is_due(source.replica.world())
+                {
                     continue;
                 }
                 if now < self.not_before(&source, *member, receiver)

@@ -3,12 +3,12 @@
 use crate::harness::{HOST, schema, settings, setup};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use parlor_hub::room::{Input, Output, Room};
-use parlor_proto::limits::{PATH_CANDIDATES_INTERVAL, PATH_CANDIDATES_MAX};
+use parlor_proto::limits::{MESH_MEMBERS_MAX, PATH_CANDIDATES_INTERVAL, PATH_CANDIDATES_MAX};
 use parlor_proto::wire::control::{LeaveReason, ToHub, ToMember};
 use parlor_proto::wire::handshake::{RoomKind, RoomSettings};
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole};
 use parlor_proto::{Epoch, Instant, LinkKind, MemberId, PathId, channel};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const NOW: Instant = Instant::from_millis(1_000);
@@ -54,7 +54,18 @@ fn say(room: &mut Room, from: MemberId, message: &ToHub, now: Instant) {
 }
 
 fn name(room: &mut Room, from: MemberId, addresses: Vec<SocketAddr>, now: Instant) {
-    say(room, from, &ToHub::Candidates(Candidates { addresses, may_tell_observed: true }), now);
+    say(
+        room,
+        from,
+        &ToHub::Candidates(Candidates { addresses, may_tell_observed: true, wants_all: false }),
+        now,
+    );
+}
+
+/// As [`name`], and wants a path to everybody.
+fn name_to_all(room: &mut Room, from: MemberId, addresses: Vec<SocketAddr>, now: Instant) {
+    let candidates = Candidates { addresses, may_tell_observed: true, wants_all: true };
+    say(room, from, &ToHub::Candidates(candidates), now);
 }
 
 /// The paths offered, by receiver.
@@ -107,6 +118,68 @@ fn m1_a_spectator_is_offered_no_path_and_learns_no_address() {
 }
 
 #[test]
+fn t7_members_that_want_a_mesh_are_introduced_to_each_other_and_nobody_else_is() {
+    let mut room = room(None);
+    let seat = |room: &mut Room| {
+        let member = room.next_member();
+        let join = Input::Join { name: String::new(), user: None, link: LinkKind::Quic, spectates: false };
+        tell(room, join, NOW);
+        seen(room, member, &format!("203.0.113.{}:4000", 10 + member.0));
+        member
+    };
+    let (a, b, shy) = (seat(&mut room), seat(&mut room), seat(&mut room));
+    let own = |member: MemberId| vec![address(&format!("10.0.0.{}:1", 10 + member.0))];
+    name_to_all(&mut room, a, own(a), NOW);
+    name(&mut room, shy, own(shy), NOW);
+    assert_eq!(offers(&mut room), [], "there is nobody else yet, and the host has said nothing");
+    name_to_all(&mut room, b, own(b), NOW);
+    let told = offers(&mut room);
+    let [(to_a, at_a), (to_b, at_b)] = &told[..] else { panic!("one pair is introduced: {told:?}") };
+    assert_eq!((*to_a, at_a.peer, at_a.role), (a, b, PathRole::Accept));
+    assert_eq!((*to_b, at_b.peer, at_b.role), (b, a, PathRole::Dial));
+    assert!(at_a.id == at_b.id && !at_a.has_authority && !at_b.passes_on);
+
+    // While one end says that the path is up, the two are not introduced again.
+    say(&mut room, a, &ToHub::PathUp { id: at_a.id }, NOW);
+    let later = NOW + PATH_CANDIDATES_INTERVAL;
+    name_to_all(&mut room, b, own(b), later);
+    assert_eq!(offers(&mut room), []);
+    say(&mut room, a, &ToHub::PathDown { id: at_a.id, was_up: true }, later);
+    name_to_all(&mut room, b, own(b), later + PATH_CANDIDATES_INTERVAL);
+    let ids: BTreeSet<PathId> = offers(&mut room).into_iter().map(|(_, offer)| offer.id).collect();
+    assert!(ids.len() == 1 && !ids.contains(&at_a.id));
+
+    // A stranger's word on their path counts for nothing.
+    let id = *ids.first().expect("there is one");
+    say(&mut room, shy, &ToHub::PathUp { id }, later);
+    name_to_all(&mut room, b, own(b), later + 2 * PATH_CANDIDATES_INTERVAL);
+    assert_eq!(offers(&mut room).len(), 2);
+}
+
+#[test]
+fn threat_13_a_mesh_has_so_many_members_and_the_others_are_relayed_to() {
+    let settings = RoomSettings { max_players: 40, ..settings(RoomKind::PlayerHosted, &schema()) };
+    let mut room = Room::new(setup(settings)).expect("it is a room");
+    let mut members = Vec::new();
+    for number in 0..30 {
+        let member = room.next_member();
+        let join = Input::Join { name: String::new(), user: None, link: LinkKind::Quic, spectates: false };
+        tell(&mut room, join, NOW);
+        seen(&mut room, member, &format!("203.0.113.{}:4000", 10 + number));
+        members.push(member);
+    }
+    let mut met: BTreeMap<MemberId, BTreeSet<MemberId>> = BTreeMap::new();
+    for member in &members[1..] {
+        name_to_all(&mut room, *member, vec![address("10.0.0.7:1")], NOW);
+        offers(&mut room).into_iter().for_each(|(to, offer)| {
+            met.entry(to).or_default().insert(offer.peer);
+        });
+    }
+    assert_eq!(met.len(), MESH_MEMBERS_MAX);
+    assert!(met.values().all(|peers| peers.len() == MESH_MEMBERS_MAX - 1));
+}
+
+#[test]
 fn both_ends_are_introduced_once_both_want_it() {
     for host_timeout_ms in [None, Some(250)] {
         let mut room = room(host_timeout_ms);
@@ -120,6 +193,7 @@ fn both_ends_are_introduced_once_both_want_it() {
             peer,
             fingerprint: [u8::try_from(peer.0).expect("few members"); 32],
             role,
+            has_authority: true,
             passes_on: host_timeout_ms.is_some(),
             candidates: candidates.map(address).to_vec(),
         };

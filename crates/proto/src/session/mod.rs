@@ -143,6 +143,9 @@ pub struct Session {
     is_watched: bool,
     /// Messages in both directions at the last Time frame.
     messages_before: u64,
+    /// Messages sent when a packet last left, and when one with a message did.
+    messages_spoken: u64,
+    spoke_at: Option<Instant>,
     events: VecDeque<Event>,
     stats: Stats,
 }
@@ -194,6 +197,8 @@ impl Session {
             time_due: false,
             is_watched: false,
             messages_before: 0,
+            messages_spoken: 0,
+            spoke_at: None,
             events: VecDeque::new(),
             stats: Stats::default(),
         }

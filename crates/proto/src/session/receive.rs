@@ -152,7 +152,9 @@ impl Session {
     }
 
     fn ack_soon(&mut self, now: Instant) {
-        self.ack_by.get_or_insert(now + limits::ACK_DELAY_MAX);
+        let is_speaking = self.spoke_at.is_some_and(|at| now <= at + limits::ACK_DELAY_MAX * 3 / 2);
+        let delay = if is_speaking { limits::ACK_DELAY_MAX } else { limits::ACK_DELAY_OF_LISTENER };
+        self.ack_by.get_or_insert(now + delay);
     }
 
     fn ack_reliable(&mut self, payload: &Bytes, now: Instant) {

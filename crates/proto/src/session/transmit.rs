@@ -25,6 +25,10 @@ impl Session {
             .or_else(|| if link.has_datagrams() { self.next_apart(now) } else { self.next_combined(now) })?;
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += packet.bytes.len() as u64;
+        if core::mem::replace(&mut self.messages_spoken, self.stats.messages_sent) != self.stats.messages_sent
+        {
+            self.spoke_at = Some(now);
+        }
         Some(packet)
     }
 

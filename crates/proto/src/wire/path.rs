@@ -2,9 +2,10 @@
 //! through the hub when messages move between the path and the hub.
 //!
 //! ```text
-//!  candidates   flags: 1 byte (1 the observed address may be passed on) · list
+//!  candidates   flags: 1 byte (1 the observed address may be passed on, 2 paths to all members are wanted) · list
 //!  list         count: varint · for each: 4 | 6, 4 or 16 bytes of address, port: 2 bytes
-//!  offer        id: 8 bytes · peer: varint · fingerprint: 32 bytes · role: 0 dial | 1 accept
+//!  offer        id: 8 bytes · peer: varint · fingerprint: 32 bytes
+//!               · role: 0 dial | 1 accept, where one end is the authority; 2 dial | 3 accept, where none is
 //!               · 0 the room ends with its authority | 1 the part passes on · list
 //!
 //!  on the channel of paths, inside an envelope
@@ -26,6 +27,8 @@ pub struct Candidates {
     pub addresses: Vec<SocketAddr>,
     /// Whether the hub may also send the member's observed address to the other end.
     pub may_tell_observed: bool,
+    /// Whether the member wants a path to each other member that wants them, besides the one to the authority.
+    pub wants_all: bool,
 }
 
 /// The hub's message to each end of a path that it may try.
@@ -39,6 +42,8 @@ pub struct PathOffer {
     pub fingerprint: [u8; 32],
     /// The role of this end.
     pub role: PathRole,
+    /// Whether one end is the authority. Only such a path carries the room's state, and inputs.
+    pub has_authority: bool,
     /// Whether the room has host migration. Then reliable messages to the authority go through the hub, which
     /// keeps them for the next authority. Over the path they could be lost with this authority, or count
     /// twice.
@@ -52,7 +57,7 @@ pub struct PathOffer {
 pub enum PathRole {
     /// It sends the hello, and selects the connection.
     Dial,
-    /// It is the authority, and waits for the hello.
+    /// It waits for the hello. The authority always does.
     Accept,
 }
 
@@ -162,13 +167,17 @@ pub fn read_address(reader: &mut Reader) -> Result<SocketAddr, ReadError> {
 
 impl Candidates {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        out.put_bool(self.may_tell_observed);
+        out.put_u8(u8::from(self.may_tell_observed) | u8::from(self.wants_all) << 1);
         write_list(&self.addresses, out);
     }
 
     pub(super) fn read(reader: &mut Reader) -> Result<Self, ReadError> {
-        let may_tell_observed = reader.bool("whether the observed address may be told")?;
-        Ok(Candidates { may_tell_observed, addresses: read_list(reader)? })
+        let flags = reader.u8()?;
+        if flags > 3 {
+            return Err(ReadError::Unknown { field: "candidate flags", value: flags.into() });
+        }
+        let (may_tell_observed, wants_all) = (flags & 1 != 0, flags & 2 != 0);
+        Ok(Candidates { may_tell_observed, wants_all, addresses: read_list(reader)? })
     }
 }
 
@@ -177,7 +186,7 @@ impl PathOffer {
         write_id(self.id, out);
         out.put_varint(self.peer.0.into());
         out.put(&self.fingerprint);
-        out.put_bool(self.role == PathRole::Accept);
+        out.put_u8(u8::from(self.role == PathRole::Accept) | u8::from(!self.has_authority) << 1);
         out.put_bool(self.passes_on);
         write_list(&self.candidates, out);
     }
@@ -186,9 +195,23 @@ impl PathOffer {
         let id = read_id(reader)?;
         let peer = MemberId(reader.varint_u32("member")?);
         let fingerprint = reader.array()?;
-        let role = if reader.bool("path role")? { PathRole::Accept } else { PathRole::Dial };
+        let (role, has_authority) = match reader.u8()? {
+            0 => (PathRole::Dial, true),
+            1 => (PathRole::Accept, true),
+            2 => (PathRole::Dial, false),
+            3 => (PathRole::Accept, false),
+            value => return Err(ReadError::Unknown { field: "path role", value: value.into() }),
+        };
         let passes_on = reader.bool("whether the part passes on")?;
-        Ok(PathOffer { id, peer, fingerprint, role, passes_on, candidates: read_list(reader)? })
+        Ok(PathOffer {
+            id,
+            peer,
+            fingerprint,
+            role,
+            has_authority,
+            passes_on,
+            candidates: read_list(reader)?,
+        })
     }
 }
 

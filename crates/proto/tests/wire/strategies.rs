@@ -350,11 +350,11 @@ fn addresses() -> impl Strategy<Value = Vec<SocketAddr>> {
 }
 
 fn path_offer() -> impl Strategy<Value = PathOffer> {
-    let flags = any::<(bool, bool)>();
+    let flags = any::<(bool, bool, bool)>();
     let fields = (any::<u64>(), member(), any::<[u8; 32]>(), flags, addresses());
-    fields.prop_map(|(id, peer, fingerprint, (accepts, passes_on), candidates)| {
+    fields.prop_map(|(id, peer, fingerprint, (accepts, has_authority, passes_on), candidates)| {
         let role = if accepts { PathRole::Accept } else { PathRole::Dial };
-        PathOffer { id: PathId(id), peer, fingerprint, role, passes_on, candidates }
+        PathOffer { id: PathId(id), peer, fingerprint, role, has_authority, passes_on, candidates }
     })
 }
 
@@ -428,8 +428,8 @@ pub(crate) fn to_hub() -> impl Strategy<Value = ToHub> {
         (member(), refused()).prop_map(|(member, refused)| ToHub::RefuseAction { member, refused }),
         (member(), decisions()).prop_map(|(member, decisions)| ToHub::DecideActions { member, decisions }),
         any::<u32>().prop_map(|epoch| ToHub::Follow { epoch: Epoch(epoch) }),
-        (addresses(), any::<bool>()).prop_map(|(addresses, may_tell_observed)| {
-            ToHub::Candidates(Candidates { addresses, may_tell_observed })
+        (addresses(), any::<(bool, bool)>()).prop_map(|(addresses, (may_tell_observed, wants_all))| {
+            ToHub::Candidates(Candidates { addresses, may_tell_observed, wants_all })
         }),
         any::<u64>().prop_map(|id| ToHub::PathUp { id: PathId(id) }),
         (any::<u64>(), any::<bool>()).prop_map(|(id, was_up)| ToHub::PathDown { id: PathId(id), was_up }),

@@ -437,6 +437,7 @@ fn paths() -> Vec<(&'static str, Value)> {
         peer: MemberId(300),
         fingerprint: [0xaa; 32],
         role: PathRole::Accept,
+        has_authority: true,
         passes_on: true,
         candidates: addresses.clone(),
     };
@@ -451,7 +452,11 @@ fn paths() -> Vec<(&'static str, Value)> {
         ("to_member.direct", Value::ToMember(ToMember::Direct { member: MemberId(2), direct: true })),
         (
             "to_hub.candidates",
-            Value::ToHub(ToHub::Candidates(Candidates { addresses, may_tell_observed: true })),
+            Value::ToHub(ToHub::Candidates(Candidates {
+                addresses,
+                may_tell_observed: true,
+                wants_all: false,
+            })),
         ),
         ("to_hub.path_up", Value::ToHub(ToHub::PathUp { id })),
         ("to_hub.path_down", Value::ToHub(ToHub::PathDown { id, was_up: true })),

@@ -8,7 +8,7 @@ use crate::schema::{Schema, SchemaError};
 use crate::world::{Applied, Outcome, Replica, Sent, StreamError, World};
 use bytes::Bytes;
 use parlor_proto::wire::replica::OwnState;
-use parlor_proto::{Instant, TickRate};
+use parlor_proto::{Instant, PathId, TickRate};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -73,6 +73,19 @@ pub struct Remote {
     /// `None` before the first packet with a schema.
     known: Option<Known>,
     meter: FlowMeter,
+    /// The stream over the newest path; `None` if there was none.
+    direct: Option<Direct>,
+}
+
+/// A stream of a member's state over a path, beside that from the hub.
+#[derive(Clone, Debug)]
+struct Direct {
+    path: PathId,
+    /// `None` before the first packet with a schema.
+    replica: Option<Replica>,
+    meter: FlowMeter,
+    /// Whether the newest packet came over the path, not from the hub.
+    is_newest: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -85,7 +98,7 @@ struct Known {
 impl Remote {
     /// For a member: receives another member's state from the hub.
     pub fn new(rate: TickRate) -> Self {
-        Remote { rate, is_everything: false, known: None, meter: FlowMeter::default() }
+        Remote { rate, is_everything: false, known: None, meter: FlowMeter::default(), direct: None }
     }
 
     /// For the hub: receives a member's state from the member.
@@ -107,7 +120,44 @@ impl Remote {
         let outcome = known.replica.apply(state.packet)?;
         if let Outcome::Taken(applied) = &outcome {
             self.meter.taken(applied.number);
-            known.show(applied, self.rate, arrived);
+            show(&known.replica, &mut known.remote_state, applied, (self.rate, arrived));
+            self.direct.iter_mut().for_each(|direct| direct.is_newest = false);
+        }
+        Ok(outcome)
+    }
+
+    /// Applies a packet that came from the member itself over a path. The newer state counts, whichever way it came.
+    ///
+    /// # Errors
+    /// [`ReplicaError`] if it violates the protocol; end the path then.
+    pub fn apply_direct(
+        &mut self,
+        path: PathId,
+        state: OwnState,
+        arrived: Instant,
+    ) -> Result<Outcome<Applied>, ReplicaError> {
+        let bytes = state.packet.len() + state.schema.as_ref().map_or(0, Bytes::len);
+        let has_schema = state.schema.is_some();
+        if let Some(schema) = state.schema {
+            self.introduce(schema)?;
+        }
+        if self.direct.as_ref().is_none_or(|direct| direct.path != path) {
+            let meter = FlowMeter::default();
+            self.direct = Some(Direct { path, replica: None, meter, is_newest: false });
+        }
+        let (Some(direct), Some(known)) = (&mut self.direct, &mut self.known) else {
+            return Ok(Outcome::Waiting);
+        };
+        direct.meter.arrived(bytes, arrived);
+        if direct.replica.is_none() && has_schema {
+            direct.replica = Some(Replica::new(Arc::clone(known.remote_state.form().schema()), self.rate));
+        }
+        let Some(replica) = &mut direct.replica else { return Ok(Outcome::Waiting) };
+        let outcome = replica.apply(state.packet)?;
+        if let Outcome::Taken(applied) = &outcome {
+            direct.meter.taken(applied.number);
+            direct.is_newest = true;
+            show(replica, &mut known.remote_state, applied, (self.rate, arrived));
         }
         Ok(outcome)
     }
@@ -144,7 +194,9 @@ impl Remote {
     /// Returns how the states arrive, at `now` of room time; `None` before the first.
     pub fn flow(&self, now: Instant) -> Option<Flow> {
         let latency = self.remote_state()?.latency()?;
-        let (loss, bytes_per_second) = (self.meter.loss(), self.meter.bytes_per_second(now));
+        let direct = self.direct.as_ref().filter(|direct| direct.is_newest);
+        let meter = direct.map_or(&self.meter, |direct| &direct.meter);
+        let (loss, bytes_per_second) = (meter.loss(), meter.bytes_per_second(now));
         Some(Flow { latency, loss, bytes_per_second })
     }
 
@@ -161,16 +213,18 @@ impl Remote {
     }
 }
 
-impl Known {
-    /// Passes the changes of the first entity to the remote state; there should be no other.
-    fn show(&mut self, applied: &Applied, rate: TickRate, arrived: Instant) {
-        let world = self.replica.world();
-        let Some(entity) = world.entities().next() else { return };
-        let is_news =
-            applied.changed.iter().any(|(changed, mask)| *changed == entity && mask & STATE.bit() != 0);
-        let label = world.label(entity, STATE).filter(|_| is_news);
-        if let (Some(label), Ok(Some((lanes, blobs)))) = (label, world.read_row(entity, STATE)) {
-            self.remote_state.observe(rate.begins(label), lanes, blobs, arrived);
-        }
+/// Passes the changes of the first entity to the remote state; there should be no other.
+fn show(
+    replica: &Replica,
+    remote_state: &mut RemoteState,
+    applied: &Applied,
+    (rate, arrived): (TickRate, Instant),
+) {
+    let world = replica.world();
+    let Some(entity) = world.entities().next() else { return };
+    let is_news = applied.changed.iter().any(|(changed, mask)| *changed == entity && mask & STATE.bit() != 0);
+    let label = world.label(entity, STATE).filter(|_| is_news);
+    if let (Some(label), Ok(Some((lanes, blobs)))) = (label, world.read_row(entity, STATE)) {
+        remote_state.observe(rate.begins(label), lanes, blobs, arrived);
     }
 }

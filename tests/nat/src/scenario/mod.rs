@@ -4,6 +4,7 @@ mod cut;
 mod direct;
 mod forged;
 mod lan;
+mod mesh;
 mod nats;
 mod rebind;
 mod relay;
@@ -22,7 +23,7 @@ struct Scenario {
     run: fn(&Workshop) -> Seen,
 }
 
-const SCENARIOS: [Scenario; 7] = [
+const SCENARIOS: [Scenario; 8] = [
     Scenario { name: "nats", shows: "the homes' NATs are what they are taken for", run: nats::run },
     Scenario {
         name: "relay",
@@ -46,6 +47,11 @@ const SCENARIOS: [Scenario; 7] = [
         run: lan::t1_a_second_host_finds_and_joins_a_room_nearby,
     },
     Scenario { name: "direct", shows: "who goes past the relay, and who does not", run: direct::run },
+    Scenario {
+        name: "mesh",
+        shows: "four homes: a path for each pair that can have one, and the relay for the others",
+        run: mesh::t7_four_homes_have_a_mesh,
+    },
 ];
 
 /// Runs the named scenarios, or all, concurrently. Returns whether all passed.

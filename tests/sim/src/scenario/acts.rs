@@ -66,8 +66,8 @@ impl World {
         let wanted = [
             PathMode::Auto,
             PathMode::Auto,
-            PathMode::Auto,
-            PathMode::Auto,
+            PathMode::Mesh,
+            PathMode::Mesh,
             PathMode::Local,
             PathMode::Relay,
         ];

@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 use parlor_client_core::{PathCommand, PathId};
 use parlor_impair::Direction;
 use parlor_proto::{Carrier, Packet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The network between clients that try to reach each other.
 #[derive(Default)]
@@ -20,6 +20,8 @@ pub(super) struct Between {
     is_silent: bool,
     /// Clients reach each other at the addresses of one local network.
     is_near: bool,
+    /// Pairs of clients that do not reach each other.
+    walls: BTreeSet<(PeerId, PeerId)>,
     /// Paths made so far.
     made: u64,
     /// Every packet between clients: sender, receiver, packet.
@@ -44,6 +46,11 @@ impl Sim {
     /// Puts all clients into one local network.
     pub fn near(&mut self) {
         self.between.is_near = true;
+    }
+
+    /// Lets no path come up between two clients.
+    pub fn wall(&mut self, a: PeerId, b: PeerId) {
+        self.between.walls.extend([(a, b), (b, a)]);
     }
 
     /// Starts or ends a silence between clients.
@@ -126,6 +133,9 @@ impl Sim {
                 self.push(self.now + deadline, Due::PathFailed(peer, id));
                 let Some(link) = self.between.link else { return };
                 let Some(other) = self.between.tries.insert(id, peer) else { return };
+                if self.between.walls.contains(&(peer, other)) {
+                    return;
+                }
                 let (seed, flow) = (self.rng.draw(), 1 << 20 | id.0 & 0xffff);
                 let ways = [Direction::There, Direction::Back]
                     .map(|direction| Way::new(&link, seed, flow, direction, self.now));

@@ -36,6 +36,7 @@ pub(crate) fn options(mode: PathMode) -> Options {
     options
 }
 
+/// A room of players whose own states have the host's template.
 pub(crate) fn room_with(
     seed: u64,
     modes: &[PathMode],
@@ -48,12 +49,14 @@ pub(crate) fn room_with(
     let grace = Duration::from_secs(20);
     let mut sim = Sim::with_hub(seed, Config { record: true, grace, ..Config::new(drawn) });
     sim.direct(direct);
+    let template = host.template.clone();
     let first = sim.host(host, relay);
     let code = sim.code(first);
     let mut peers = vec![first];
     for mode in modes {
         let mut options = Options::join(APP, code);
         options.paths = *mode;
+        options.template = template.clone();
         let peer = sim.enter(options, relay);
         sim.run_until(10_000, "it is in", |sim| sim.room(peer).player_count() > 0);
         peers.push(peer);

@@ -2,6 +2,7 @@
 //! duplicated, and no member sees more than before.
 
 mod harness;
+mod mesh;
 
 use bytes::Bytes;
 use harness::{LANES, Room, options, room, room_with};

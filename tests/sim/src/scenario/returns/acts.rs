@@ -62,7 +62,7 @@ impl World {
         let reconnect_policy =
             ReconnectPolicy { attempts: 40, delay_max: Duration::from_secs(1), ..options.reconnect_policy };
         let paths = if self.has_paths {
-            self.rng.pick(&[PathMode::Auto, PathMode::Auto, PathMode::Relay])
+            self.rng.pick(&[PathMode::Auto, PathMode::Mesh, PathMode::Mesh, PathMode::Relay])
         } else {
             PathMode::Relay
         };
