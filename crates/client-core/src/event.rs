@@ -381,6 +381,8 @@ pub enum ConnectFailureKind {
     NoRoom,
     /// Several rooms of the game are known at the address, and no code says which is meant.
     SeveralRooms,
+    /// The file of the packet log could not be made. Nothing was tried.
+    NoPacketLog,
 }
 
 impl ConnectFailureKind {
@@ -396,6 +398,7 @@ impl ConnectFailureKind {
             ConnectFailureKind::ModuleDisabled { code } => code,
             ConnectFailureKind::NoRoom => "no_room",
             ConnectFailureKind::SeveralRooms => "several_rooms",
+            ConnectFailureKind::NoPacketLog => "no_packet_log",
         }
     }
 }

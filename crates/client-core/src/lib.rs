@@ -20,6 +20,7 @@ mod info;
 mod message;
 mod migration;
 mod options;
+mod packet_log;
 mod paths;
 mod players;
 mod recording;
@@ -49,6 +50,9 @@ pub use info::{
 };
 pub use message::{MessageOptions, Typed, decode_typed};
 pub use options::{Admission, Options, PRESENCE_MIN, PathMode, Protocol, Wish};
+pub use packet_log::{
+    LoggedPacket, PacketEntry, PacketLogError, PacketLogReader, PacketLogWriter, PacketWay,
+};
 pub use parlor_proto::PathId;
 pub use parlor_proto::wire::path::PathRole;
 pub use paths::PathCommand;

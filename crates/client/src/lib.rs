@@ -61,9 +61,9 @@ mod settings;
 
 #[cfg(feature = "driver")]
 pub use driver::{
-    Host, HostBuilder, HostStep, JoinBuilder, MatchBuilder, OwnState, Preset, Recording, RecordingControl,
-    ResumeTicket, ResumeTicketError, Rollback, Room, RoomBuilder, SendOptions, StateView, Step,
-    TransportPreference, WorldReader, WorldView, kind,
+    Host, HostBuilder, HostStep, JoinBuilder, MatchBuilder, OwnState, PacketLog, Preset, Recording,
+    RecordingControl, ResumeTicket, ResumeTicketError, Rollback, Room, RoomBuilder, SendOptions, StateView,
+    Step, TransportPreference, WorldReader, WorldView, kind,
 };
 
 pub use crate::modules::{DisabledBy, Module, ModuleDisabled};

@@ -7,9 +7,10 @@ mod until;
 use parlor::recording::{Ended, Playback};
 use parlor::{
     CloseReason, ClosedReason, ConnectFailureKind, Event, Impairment, JoinBuilder, LeaveReason, MemberId,
-    Recipient, Registry, RollbackConfig, RollbackRequest, Room, RoomBuilder, RoomError, SendOptions,
-    TransportPreference,
+    PacketLog, Recipient, Registry, RollbackConfig, RollbackRequest, Room, RoomBuilder, RoomError,
+    SendOptions, TransportPreference,
 };
+use parlor_client_core::{PacketEntry, PacketLogReader, PacketWay};
 use parlor_testing::Hall;
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
@@ -476,4 +477,62 @@ fn players_and_one_who_watches_come_to_the_same_states_of_a_rollback_lane() {
     let [_, guest, watcher] = rooms.map(|room| room.rollback().diagnostics().expect("it has a lane"));
     assert!(guest.rollbacks > 0, "nothing was guessed wrongly: {guest:?}");
     assert_eq!((watcher.rollbacks, watcher.replayed), (0, 0), "who watches sees what is settled");
+}
+
+/// What is in a log, as soon as the file is whole.
+fn logged(file: &std::path::Path) -> Vec<PacketEntry> {
+    let log = std::fs::read(file).expect("it was made");
+    assert!(!log.windows(12).any(|it| it == b"a-secret-key"), "the secret is in the log");
+    let entries = PacketLogReader::new(log.into()).expect("it is a log");
+    entries.map(|entry| entry.expect("it is whole").1).collect()
+}
+
+#[test]
+fn t11_a_room_logs_its_packets_if_it_is_told_to() {
+    let hall = Hall::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (of_host, of_guest) = (folder.path().join("host.net"), folder.path().join("guest.net"));
+    let host = hall.here(Room::host("tanks").secret("a-secret-key").packet_log(&of_host));
+    let mut host = wait(host.open());
+    let code = host.code().expect("it is open").to_string();
+    // Small enough to be full soon, and a log of that name is overwritten.
+    std::fs::write(&of_guest, vec![b'x'; 100_000]).expect("it can be written");
+    let log = PacketLog::new(&of_guest).bytes_max(4_000);
+    let guest = wait(hall.guest(&code).secret("a-secret-key").packet_log(log).open());
+    for number in 0..200 {
+        guest.broadcast("count", &(number, "something longer than nothing")).expect("the room is open");
+    }
+    until(&mut host, |event| match event {
+        Event::Message(message) => (message.read::<(i32, String)>().ok()?.0 == 199).then_some(()),
+        _ => None,
+    });
+    let (me, id) = (host.local_id(), guest.local_id());
+    guest.leave();
+    host.leave();
+    let [host, guest] = [&of_host, &of_guest].map(|file| logged(file));
+    for (log, me) in [(&host, me), (&guest, id)] {
+        let opened = log.iter().find_map(|entry| match entry {
+            PacketEntry::Opened { code, member, .. } => Some((code.to_string(), *member)),
+            _ => None,
+        });
+        assert_eq!(opened, Some((code.clone(), me.expect("it was open"))));
+        for way in [PacketWay::Sent, PacketWay::Received] {
+            let is = |entry: &&PacketEntry| matches!(entry, PacketEntry::Packet(packet) if packet.way == way);
+            assert!(log.iter().filter(is).count() > 1, "{way:?} in {log:?}");
+        }
+    }
+    assert_eq!(guest.last(), Some(&PacketEntry::Full));
+    assert!(std::fs::metadata(&of_guest).expect("it is there").len() <= 4_100);
+    // The host heard all of it.
+    let heard = host.iter().filter_map(|entry| match entry {
+        PacketEntry::Packet(packet) if packet.way == PacketWay::Received => Some(&packet.bytes),
+        _ => None,
+    });
+    let counts = heard.map(|bytes| bytes.windows(5).filter(|it| it == b"count").count()).sum::<usize>();
+    assert!(counts >= 200, "{counts} of 200 messages");
+
+    let nowhere = folder.path().join("nowhere").join("host.net");
+    let (kind, detail) = failure(hall.here(Room::host("tanks").packet_log(&nowhere)).open());
+    assert_eq!(kind, ConnectFailureKind::NoPacketLog);
+    assert!(detail.contains("host.net"), "{detail}");
 }

@@ -247,7 +247,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct DumpArgs {
-    /// Log of a room, written by `parlor serve --room-log`
+    /// Log of a room, written by `parlor serve --room-log`, or of a client's packets, written by `--packet-log`
     pub file: PathBuf,
     /// Only messages from and to this member
     #[arg(long, value_name = "ID")]

@@ -48,6 +48,9 @@ pub struct ConnectArgs {
     /// Simulate a bad network at this end, such as latency=80ms,jitter=20ms,loss=3%; see docs/impair.md
     #[arg(long, env = "PARLOR_IMPAIR", value_name = "SPEC")]
     pub impair: Option<Impairment>,
+    /// Log all packets of this end into a file, for `parlor dump`; one of that name is overwritten
+    #[arg(long, value_name = "FILE")]
+    pub packet_log: Option<PathBuf>,
 }
 
 /// Direct paths that are tried: see [`PathMode`].
@@ -100,6 +103,9 @@ pub fn apply<K>(mut builder: RoomBuilder<K>, args: &ConnectArgs) -> anyhow::Resu
     }
     if let Some(impairment) = args.impair {
         builder = builder.impairment(impairment);
+    }
+    if let Some(file) = &args.packet_log {
+        builder = builder.packet_log(file);
     }
     builder = builder.transport(match args.via {
         TransportArg::Auto => TransportPreference::Auto,

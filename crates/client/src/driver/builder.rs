@@ -3,6 +3,7 @@
 use super::connect_options::{ConnectOptions, TransportPreference, check_scheme};
 use super::failure::disabled;
 use super::kind;
+use super::packet_log::PacketLog;
 use super::resume_ticket::ResumeTicket;
 use super::room::Room;
 use crate::modules::Module;
@@ -297,6 +298,19 @@ impl<K> RoomBuilder<K> {
     pub fn impairment(mut self, impairment: Impairment) -> Self {
         self.note(impairment.check().map_err(|error| format!("impairment: {error}")));
         self.connect.conditions = Some(Conditions::new(impairment));
+        self
+    }
+
+    /// Logs all packets of this room into a file, for development: `parlor dump` shows what was sent and received,
+    /// packet by packet. The file has what was said in the room, and neither tokens nor the room's secret; it ends at
+    /// 64 MiB, or [`PacketLog::bytes_max`]. If it cannot be made, the room does not open. Default: none.
+    ///
+    /// ```no_run
+    /// # use parlor::Room;
+    /// let room = Room::join("tanks", "K7QM").packet_log("tonight.net").open();
+    /// ```
+    pub fn packet_log(mut self, log: impl Into<PacketLog>) -> Self {
+        self.connect.packet_log = Some(log.into());
         self
     }
 

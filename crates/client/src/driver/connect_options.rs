@@ -1,5 +1,6 @@
 //! How the server is reached.
 
+use super::packet_log::PacketLog;
 use super::passport::Passport;
 use parlor_client_core::Mode;
 use parlor_transport::discovery::{Registry, ServerAddress};
@@ -45,6 +46,8 @@ pub(super) struct ConnectOptions {
     pub(super) public: Option<ServerAddress>,
     /// The bad network that the room is on, for development.
     pub(super) conditions: Option<Conditions>,
+    /// Where the room's packets are logged, for development.
+    pub(super) packet_log: Option<PacketLog>,
     /// The account that the player comes in as.
     pub(super) passport: Option<Arc<dyn Passport>>,
 }
@@ -100,6 +103,7 @@ impl Default for ConnectOptions {
             listing: Some(parlor_transport::lan::Listing::default()),
             public: None,
             conditions: None,
+            packet_log: None,
             passport: None,
         }
     }

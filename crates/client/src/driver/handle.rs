@@ -3,11 +3,12 @@
 use super::connect_options::ConnectOptions;
 #[cfg(feature = "server")]
 use super::listed::Listed;
-use parlor_client_core::{PathId, RoomCore};
-use parlor_proto::Instant;
+use super::packet_log::PacketTap;
+use parlor_client_core::{PacketWay, PathId, RoomCore};
+use parlor_proto::{Instant, Packet};
 use parlor_transport::discovery::ServerAddress;
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -26,6 +27,7 @@ pub(super) struct Handle {
     began: std::time::Instant,
     is_finished: Mutex<bool>,
     finish: Condvar,
+    packets: OnceLock<PacketTap>,
 }
 
 impl Handle {
@@ -42,6 +44,27 @@ impl Handle {
             began: std::time::Instant::now(),
             is_finished: Mutex::new(false),
             finish: Condvar::new(),
+            packets: OnceLock::new(),
+        }
+    }
+
+    /// Logs all packets from here on.
+    pub(super) fn tap(&self, packets: PacketTap) {
+        // A room has one log, from its begin on.
+        let _ = self.packets.set(packets);
+    }
+
+    /// Logs a packet, if the room has a log.
+    pub(super) fn log(&self, way: PacketWay, path: Option<PathId>, packet: &Packet) {
+        if let Some(packets) = self.packets.get() {
+            packets.packet(way, path, packet, self.now());
+        }
+    }
+
+    /// Ends the packet log, and waits until the file is whole, or the patience is over.
+    pub(super) fn finish_log(&self, patience: Duration) {
+        if let Some(packets) = self.packets.get() {
+            packets.finish(patience);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Moves packets between a link and a room: for the hub, and for each direct path.
 
 use super::handle::Handle;
-use parlor_client_core::RoomCore;
+use parlor_client_core::{PacketWay, PathId, RoomCore};
 use parlor_proto::{Carrier, Instant, Packet};
 use parlor_transport::{CloseCode, Link, LinkSender, SendError};
 use std::time::Duration;
@@ -19,6 +19,10 @@ pub(super) trait PacketEndpoint: Sync {
     fn connected(&self, core: &mut RoomCore, link: &LinkSender, now: Instant);
     /// The link carries so many bytes per second.
     fn carries(&self, core: &mut RoomCore, bytes_per_second: u32);
+    /// The direct path; `None` for the link to the hub.
+    fn path(&self) -> Option<PathId> {
+        None
+    }
     /// Returns the next packet to send, if there is one.
     fn poll_packet(&self, core: &mut RoomCore, now: Instant) -> Option<Packet>;
     /// A packet arrived.
@@ -60,6 +64,7 @@ pub(super) async fn pump(shared: &Handle, link: Link, endpoint: &impl PacketEndp
             while held.is_none()
                 && let Some(packet) = endpoint.poll_packet(&mut core, shared.now())
             {
+                shared.log(PacketWay::Sent, endpoint.path(), &packet);
                 held = offer(&sender, packet);
             }
             if endpoint.is_finished(&core) && held.is_none() {
@@ -73,7 +78,10 @@ pub(super) async fn pump(shared: &Handle, link: Link, endpoint: &impl PacketEndp
                 {
                     let mut core = shared.lock();
                     let now = shared.now();
-                    packets.drain(..).for_each(|packet| endpoint.handle_packet(&mut core, packet, now));
+                    for packet in packets.drain(..) {
+                        shared.log(PacketWay::Received, endpoint.path(), &packet);
+                        endpoint.handle_packet(&mut core, packet, now);
+                    }
                     if let Err(closed) = &received {
                         endpoint.lost(&mut core, &closed.to_string(), now);
                     }

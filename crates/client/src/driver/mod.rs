@@ -6,6 +6,7 @@ mod clipboard;
 mod connect_options;
 mod dial;
 mod failure;
+mod file_writer;
 #[cfg(feature = "settings")]
 mod from_settings;
 mod handle;
@@ -19,6 +20,7 @@ mod loop_advice;
 mod messages;
 #[cfg(feature = "server")]
 mod own_server;
+mod packet_log;
 mod passport;
 mod paths;
 mod places;
@@ -45,6 +47,7 @@ pub use connect_options::TransportPreference;
 pub(crate) use connect_options::check_scheme;
 pub use host::Host;
 pub use messages::SendOptions;
+pub use packet_log::PacketLog;
 #[cfg(feature = "online")]
 pub(crate) use passport::{NoTicket, Passport, Ticketing};
 pub use preset::Preset;

@@ -146,6 +146,10 @@ impl PacketEndpoint for Way {
         core.path_to_peer_carries(self.id, bytes_per_second);
     }
 
+    fn path(&self) -> Option<PathId> {
+        Some(self.id)
+    }
+
     fn poll_packet(&self, core: &mut RoomCore, now: Instant) -> Option<Packet> {
         core.poll_path_packet(self.id, now)
     }

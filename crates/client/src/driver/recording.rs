@@ -1,42 +1,15 @@
 //! A recording on its way into a file, and what a game says of it.
 
+use super::file_writer::FileWriter;
 use super::room::Room;
 use parlor_client_core::{RoomCore, RoomError};
 use parlor_sync::recording::Figures;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Bytes that may wait for the disk before the rest is left with the core, which has a bound of its own.
-const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Pieces that may wait so.
-const WAITING_PIECES_MAX: usize = 1_024;
-
-/// The file of a recording, with a thread that writes it: a game never waits for a disk.
+/// The file of a recording.
 #[derive(Debug)]
-pub(super) struct Tape {
-    bytes: Option<SyncSender<Vec<u8>>>,
-    progress: Arc<Progress>,
-    /// Gives an error once the thread is done. Behind a lock, so that a room can be shared between threads.
-    done: Mutex<Receiver<()>>,
-}
-
-#[derive(Debug, Default)]
-struct Progress {
-    waiting_bytes: AtomicUsize,
-    waiting_pieces: AtomicUsize,
-    failure: Mutex<Option<String>>,
-}
-
-impl Progress {
-    fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
+pub(super) struct Tape(FileWriter);
 
 /// How a recording stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,77 +21,29 @@ pub struct Recording {
 }
 
 impl Tape {
-    /// A tape into a new file, which only its owner can read: a recording has what everybody in the room may
-    /// see, together.
+    /// A tape into a new file: a recording has what everybody in the room may see, together.
     fn create(path: &Path) -> Result<Self, RoomError> {
-        let failed =
-            |error: std::io::Error| RoomError::File { path: path.to_owned(), detail: error.to_string() };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path).map_err(failed)?;
-        // One place more, for the end.
-        let (bytes, queue) = sync_channel(WAITING_PIECES_MAX + 1);
-        let (ends, done) = sync_channel(1);
-        let progress = Arc::<Progress>::default();
-        let thread = std::thread::Builder::new().name("parlor-recording".into()).spawn({
-            let (progress, path) = (Arc::clone(&progress), path.to_owned());
-            move || {
-                write_all(file, &path, &queue, &progress);
-                drop::<SyncSender<()>>(ends);
-            }
-        });
-        thread.map_err(failed)?;
-        Ok(Tape { bytes: Some(bytes), progress, done: Mutex::new(done) })
+        FileWriter::create(path, false).map(Tape)
     }
 
-    /// Takes what a room recorded, if the disk keeps up.
+    /// Takes what a room recorded, if the disk keeps up; otherwise it is left with the core, which has a bound of its
+    /// own.
     pub(super) fn wind(&self, core: &mut RoomCore) {
-        if self.progress.failure().is_some() {
+        if self.0.failure().is_some() {
             core.recording_mut().stop();
-            return;
-        }
-        if self.progress.waiting_bytes.load(Ordering::Relaxed) < WAITING_BYTES_MAX
-            && self.progress.waiting_pieces.load(Ordering::Relaxed) < WAITING_PIECES_MAX
-        {
+        } else if self.0.has_room() {
             self.take(core);
         }
     }
 
     fn take(&self, core: &mut RoomCore) {
-        let bytes = core.recording_mut().take_bytes();
-        if let (false, Some(queue)) = (bytes.is_empty(), &self.bytes) {
-            self.progress.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-            self.progress.waiting_pieces.fetch_add(1, Ordering::Relaxed);
-            // It fails only when the thread has, and that has said why: there is room.
-            let _ = queue.try_send(bytes);
-        }
+        self.0.write(core.recording_mut().take_bytes());
     }
 
     /// Takes the end of it.
     fn finish(&mut self, core: &mut RoomCore) {
         self.take(core);
-        self.bytes = None;
-    }
-
-    /// Waits until all of it is written, or the patience is over.
-    fn wait(&self, patience: Duration) {
-        // The thread sends nothing: it is an end or a timeout, and after that it ends in the background.
-        let _ = self.done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(patience);
-    }
-}
-
-fn write_all(mut file: File, path: &Path, queue: &Receiver<Vec<u8>>, progress: &Progress) {
-    while let Ok(bytes) = queue.recv() {
-        if let Err(error) = file.write_all(&bytes) {
-            let failure = format!("{} could not be written: {error}", path.display());
-            tracing::warn!(%failure, "a recording ends");
-            *progress.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
-            return;
-        }
-        progress.waiting_bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
-        progress.waiting_pieces.fetch_sub(1, Ordering::Relaxed);
+        self.0.finish();
     }
 }
 
@@ -132,7 +57,7 @@ impl Room {
         let tape = self.tape().take();
         if let Some(mut tape) = tape {
             self.with(|core, _| tape.finish(core));
-            tape.wait(patience);
+            tape.0.wait(patience);
         }
     }
 }
@@ -181,7 +106,7 @@ impl RecordingControl<'_> {
     /// How the newest recording stands; `None` if there was none.
     pub fn status(&self) -> Option<Recording> {
         let figures = self.room.with(|core, _| core.recording().figures())?;
-        let failure = self.room.tape().as_ref().and_then(|tape| tape.progress.failure());
+        let failure = self.room.tape().as_ref().and_then(|tape| tape.0.failure());
         Some(Recording { figures, failure })
     }
 }

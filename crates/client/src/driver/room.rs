@@ -7,12 +7,14 @@ use super::connect_options::ConnectOptions;
 use super::dial;
 use super::handle::Handle;
 use super::loop_advice::LoopAdvice;
+use super::packet_log::PacketTap;
 use super::recording::Tape;
 use super::runtime;
 #[cfg(feature = "clipboard")]
 use crate::modules::Module;
 use parlor_client_core::{
-    ClosedReason, ConnectFailure, Diagnostics, Event, Options, Player, RoomCore, RoomError, RoomInfo,
+    ClosedReason, ConnectFailure, ConnectFailureKind, Diagnostics, Event, Options, Player, RoomCore,
+    RoomError, RoomInfo,
 };
 use parlor_proto::{ApiMisuse, Instant, MemberId, RoomCode, Tick};
 use parlor_sync::inputs::Counters as InputCounters;
@@ -102,6 +104,8 @@ const _: () = {
 
 /// How long leaving waits for the goodbye to go out.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(1_000);
+/// How long either waits for the disk to take the packet log, beyond that.
+const LOG_PATIENCE: Duration = Duration::from_millis(100);
 /// How long dropping waits for it.
 const DROP_PATIENCE: Duration = Duration::from_millis(300);
 
@@ -178,11 +182,20 @@ impl Room {
             connect.server.get_or_insert_with(|| passport.server().clone());
         }
         let (wish, secret) = (options.intent.clone(), options.secret.clone());
+        let schema = options.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default();
+        let app = options.app.clone();
         let mut core = RoomCore::new(options, connect.mode);
         if connect.at.is_some() {
             core.find_code();
         }
         let shared = Arc::new(Handle::new(core, &connect));
+        let log = connect.packet_log.as_ref().filter(|_| wrong.is_none());
+        let tap = log.map(|log| PacketTap::begin(log, &app, &schema, shared.now())).transpose();
+        let wrong = wrong.or_else(|| {
+            let error = tap.map(|tap| tap.map(|tap| shared.tap(tap))).err()?;
+            let detail = format!("packet_log: {error}");
+            Some(ConnectFailure { kind: ConnectFailureKind::NoPacketLog, detail })
+        });
         match wrong {
             Some(failure) => {
                 shared.lock().failed(ClosedReason::Connect(failure));
@@ -238,6 +251,7 @@ impl Room {
         self.shared.wake();
         self.finish_recording(patience);
         self.shared.wait_finished(patience.saturating_sub(begun.elapsed()));
+        self.shared.finish_log(patience.saturating_sub(begun.elapsed()).max(LOG_PATIENCE));
     }
 }
 

@@ -34,7 +34,9 @@ pub(crate) fn run(args: &BotsArgs) -> anyhow::Result<()> {
         let token = args.tokens.get(usize::from(number) - 1);
         let builder = token.iter().fold(builder, |builder, token| builder.token(token));
         let impair = args.connect.impair.map(|impairment| impairment.apart(number.into()));
-        let connect = ConnectArgs { impair, ..args.connect.clone() };
+        // A file has the packets of one client: the first bot.
+        let packet_log = args.connect.packet_log.clone().filter(|_| number == 1);
+        let connect = ConnectArgs { impair, packet_log, ..args.connect.clone() };
         let room = headless::apply(builder, &connect, &args.headless)?.open();
         let pilot = headless::pilot(&args.headless, number.into(), args.skill)?;
         let mut player = Player::new(room, pilot);

@@ -50,6 +50,7 @@ impl What {
                 let gap = if said.is_empty() { "" } else { "  " };
                 format!("{:<10} {bytes:>6} B{gap}{said}", channel_name(*channel))
             }
+            What::Packet(packet) => packet.summary(),
             What::Fate { source, number, delivered } => {
                 let of = source.map_or_else(String::new, |source| format!(" of the state of {source}"));
                 format!("packet {number}{of} {}", if *delivered { "arrived" } else { "was lost" })
@@ -80,6 +81,10 @@ impl What {
                 put("channel", json!(channel_name(*channel)));
                 put("bytes", json!(bytes));
                 said.json(object);
+            }
+            What::Packet(packet) => {
+                put("what", json!("packet"));
+                put("packet", packet.json());
             }
             What::Fate { source, number, delivered } => {
                 put("what", json!("fate"));

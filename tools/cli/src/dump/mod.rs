@@ -1,7 +1,8 @@
-//! The log of a room, message by message: sender, channel and size; for packets of state, each entity and its
-//! size.
+//! The log of a room, or of a client's packets, message by message: sender, channel and size; for packets of state,
+//! each entity and its size.
 
 mod lines;
+mod packets;
 mod stream;
 mod tally;
 #[cfg(test)]
@@ -11,6 +12,7 @@ pub(crate) mod value;
 use crate::args::EntityFilter;
 use bytes::Bytes;
 pub(crate) use lines::name;
+use packets::PacketRecord;
 use parlor::Value;
 use parlor_client_core::{Typed, decode_typed};
 use parlor_hub::room::log::{LogError, Replay, Step};
@@ -72,6 +74,8 @@ enum What {
         bytes: usize,
         said: Said,
     },
+    /// A packet of a client, with the messages that follow.
+    Packet(PacketRecord),
     /// What became of a packet of state that the member was sent.
     Fate {
         source: Option<MemberId>,
@@ -156,9 +160,20 @@ impl Dump {
             put(Way::Down, None, What::Refused(refused));
         }
         step.outputs.into_iter().for_each(|output| self.output(output, &mut put));
+        self.wanted(records)
+    }
+
+    /// Those of the records that are wanted; they are counted.
+    fn wanted(&mut self, mut records: Vec<Record>) -> Vec<Record> {
         records.retain_mut(|record| self.filter.admits(record));
         records.iter().for_each(|record| self.tally.count(record));
         records
+    }
+
+    /// Another room begins.
+    fn begin(&mut self, schema: Arc<Schema>, rate: TickRate) {
+        (self.schema, self.rate) = (schema, rate);
+        self.streams.clear();
     }
 
     fn input(&mut self, input: Input, next: MemberId, put: &mut impl FnMut(Way, Option<MemberId>, What)) {
@@ -305,10 +320,14 @@ fn typed(way: Way, payload: Bytes) -> Said {
         Way::Up => Upward::decode(payload).map(|upward| upward.payload),
         Way::Down => Downward::decode(payload).map(|downward| downward.payload),
     };
-    match payload.map(decode_typed) {
-        Ok(Some(Typed { kind, event_time, value })) => Said::Typed { kind, event_time, value },
-        Ok(None) => Said::Unreadable("it is no typed message".into()),
-        Err(error) => Said::Unreadable(error.to_string()),
+    payload.map_or_else(|error| Said::Unreadable(error.to_string()), typed_value)
+}
+
+/// A typed message without its envelope.
+fn typed_value(payload: Bytes) -> Said {
+    match decode_typed(payload) {
+        Some(Typed { kind, event_time, value }) => Said::Typed { kind, event_time, value },
+        None => Said::Unreadable("it is no typed message".into()),
     }
 }
 

@@ -79,7 +79,8 @@ fn play(machine: &Machine, server: &str, updates: u64) -> usize {
         }
         if let Some(code) = host.code().filter(|_| spawned) {
             let guest = guest.get_or_insert_with(|| {
-                furnished(Room::join("bodies", &code.to_string()), machine, server).open()
+                let builder = furnished(Room::join("bodies", &code.to_string()), machine, server);
+                builder.packet_log(machine.path("guest.net")).open()
             });
             listen(guest);
             while guest.step().is_some() {}
@@ -102,7 +103,7 @@ fn play(machine: &Machine, server: &str, updates: u64) -> usize {
 
 #[test]
 #[cfg(unix)]
-fn a_member_is_sent_what_is_near_and_the_rooms_log_is_told_packet_by_packet() {
+fn t11_a_member_is_sent_what_is_near_and_logs_of_room_and_packets_are_told() {
     let machine = Machine::new();
     let logs = machine.path("logs");
     let logs_text = logs.to_str().expect("a plain path");
@@ -115,17 +116,9 @@ fn a_member_is_sent_what_is_near_and_the_rooms_log_is_told_packet_by_packet() {
     let log = std::fs::read_dir(&logs).expect("the folder").next().expect("a log").expect("its name").path();
     let log = log.to_str().expect("a plain path");
 
-    let dump = |args: &[&str]| -> Vec<Value> {
-        let output = machine.run(&[&["dump", log, "--json"], args].concat());
-        let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
-        text.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()
-    };
+    let dump = |args: &[&str]| dump(&machine, log, args);
     let all = dump(&[]);
     assert!(all.iter().all(|record| record.get("unreadable").is_none()));
-    let entities = |records: &[Value], way: &str| -> Vec<Value> {
-        let packets = records.iter().filter(|it| it["way"] == way && it["channel"] == "state");
-        packets.flat_map(|packet| packet["state"]["entries"].as_array().expect("a list").clone()).collect()
-    };
     let (up, down) = (entities(&all, "up"), entities(&all, "down"));
     assert!(up.len() >= 100 && !down.is_empty() && down.len() < up.len(), "{} {}", up.len(), down.len());
     let is_moving = |entry: &&Value| entry["components"].get("body").is_some();
@@ -143,4 +136,38 @@ fn a_member_is_sent_what_is_near_and_the_rooms_log_is_told_packet_by_packet() {
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.contains(&format!("entity {name}")) && text.contains("position ["), "{text}");
     assert!(text.contains("fields, vector"), "it ends with sums: {text}");
+    packets_are_told(&machine, name);
+}
+
+fn dump(machine: &Machine, log: &str, args: &[&str]) -> Vec<Value> {
+    let output = machine.run(&[&["dump", log, "--json"], args].concat());
+    let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()
+}
+
+/// The entries of all packets of state in one direction.
+fn entities(records: &[Value], way: &str) -> Vec<Value> {
+    let packets = records.iter().filter(|it| it["way"] == way && it["channel"] == "state");
+    packets.flat_map(|packet| packet["state"]["entries"].as_array().expect("a list").clone()).collect()
+}
+
+/// The guest's own log has the packets, and in them the state that it was sent.
+fn packets_are_told(machine: &Machine, entity: &str) {
+    let log = machine.path("guest.net");
+    let log = log.to_str().expect("a plain path");
+    let all = dump(machine, log, &[]);
+    assert_eq!((&all[0]["what"], &all[0]["app"]), (&"packets".into(), &"bodies".into()));
+    let of = |way: &str| all.iter().filter(|it| it["what"] == "packet" && it["way"] == way).count();
+    assert!(of("up") >= 5 && of("down") >= 50, "{} and {} packets", of("up"), of("down"));
+    let left_out = all.iter().filter_map(|it| it["packet"]["others"].as_array()).flatten();
+    let left_out: Vec<&str> =
+        left_out.filter_map(Value::as_str).filter(|it| it.contains("left out")).collect();
+    assert_eq!(left_out, ["Hello (left out)", "Welcome (left out)"]);
+    assert!(all.iter().all(|record| record.get("unreadable").is_none()), "every message can be read");
+    let seen = entities(&all, "down");
+    let bodies = seen.iter().filter(|entry| entry["components"].get("body").is_some()).count();
+    assert!(bodies >= 10, "{bodies} of {}", seen.len());
+    let text = machine.run(&["dump", log, "--entity", entity]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("packets of a client of \"bodies\"") && text.contains("position ["), "{text}");
 }
