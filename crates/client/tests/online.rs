@@ -109,7 +109,7 @@ fn connected(at: usize, event: &Event) -> Option<(usize, String)> {
 }
 
 #[test]
-fn two_players_find_each_other_and_play_to_the_end() {
+fn r2_two_players_find_each_other_and_play_to_the_end() {
     let host = Host::start();
     let mut ada = host.sign_in("ada").join_or_create("noughts").unwrap();
     let (_, room) = until(&mut [&mut ada], connected);
@@ -157,7 +157,7 @@ fn two_players_find_each_other_and_play_to_the_end() {
 }
 
 #[test]
-fn a_game_goes_on_when_its_server_has_restarted() {
+fn r10_a_game_goes_on_when_its_server_has_restarted() {
     let mut host = Host::start();
     let mut ada = host.sign_in("ada").create("noughts").unwrap();
     let (_, room) = until(&mut [&mut ada], connected);

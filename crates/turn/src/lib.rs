@@ -15,6 +15,7 @@
 //!   [`rock_paper_scissors`]
 //! - `seats.rs`: joining and leaving; `play.rs`: the course of a game; `moves.rs`: moves and the peers' votes
 
+mod checks;
 mod clients;
 mod config;
 mod criteria;
@@ -38,6 +39,7 @@ mod spelling;
 mod view;
 mod written;
 
+pub use checks::{Check, Checks};
 pub use clients::ClientsMay;
 pub use config::{
     Config, Limits, MoveType, Moves, Notifications, OnTimeout, Players, Quorum, RoleAssignment, Template,
@@ -204,36 +206,6 @@ pub struct Decided {
     pub checks: Checks,
     /// Why it was rejected; `None` if it stands.
     pub why: Option<String>,
-}
-
-/// The results of a move's checks. A move that fails the checks of the server or the rules is refused at once and not
-/// recorded; the refusal has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Checks {
-    /// Phase, turn, type, fields and size.
-    pub server: Check,
-    /// The rule set.
-    pub rules: Check,
-    /// The votes of the peers.
-    pub peers: Check,
-}
-
-/// The result of one check of a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Check {
-    /// This room has no such check.
-    NotApplicable,
-    /// Undecided.
-    Pending,
-    /// The move passed.
-    Valid,
-    /// The move failed.
-    Invalid,
-    /// Peers rejected it.
-    Disputed,
-    /// Another change came first.
-    Superseded,
 }
 
 /// The result of a game.

@@ -20,12 +20,6 @@ const IS_GAME_OVER: &str = "isGameOver";
 pub(super) const WINNER: &str = "winner";
 pub(super) const END_REASON: &str = "endReason";
 
-impl Checks {
-    /// The checks of a waiting move.
-    pub(super) const PENDING: Checks =
-        Checks { server: Check::Valid, rules: Check::NotApplicable, peers: Check::Pending };
-}
-
 /// An accepted move.
 pub(super) struct Standing {
     id: ProposalId,

@@ -1,6 +1,6 @@
 //! The uniform error type of operations.
 
-use super::{Check, Checks};
+use super::checks::{Check, Checks};
 use serde::Serialize;
 use std::fmt;
 

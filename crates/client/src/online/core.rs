@@ -15,6 +15,7 @@ use super::error::OnlineError;
 use super::event::{Event, Notice, Topic, of_notice, of_view, topic_of};
 use super::view::{Phase, RoomView};
 use super::who::{self, Who};
+use moves::Refused;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -130,7 +131,7 @@ struct Heard {
     #[serde(default)]
     output: Option<Value>,
     #[serde(default)]
-    error: Option<OnlineError>,
+    error: Option<Refused>,
     #[serde(default)]
     event: Option<Notice>,
     #[serde(default)]
@@ -276,12 +277,12 @@ impl Core {
             Heard { id: Some(id), output, error, .. } => {
                 let Some(asked) = self.asked.remove(&id) else { return };
                 match (output, error) {
-                    (_, Some(error)) => self.handle_refusal(asked, error),
+                    (_, Some(refused)) => self.handle_refusal(asked, refused),
                     (output, None) => self.handle_answer(asked, output.unwrap_or_default()),
                 }
             }
             // An error that answers no request: it concerns the access token of the connection.
-            Heard { error: Some(error), .. } => self.handle_refusal(Asked::Inbox, error),
+            Heard { error: Some(refused), .. } => self.handle_refusal(Asked::Inbox, refused),
             _ => {}
         }
     }
@@ -532,7 +533,7 @@ impl Core {
         }
     }
 
-    fn handle_refusal(&mut self, asked: Asked, error: OnlineError) {
+    fn handle_refusal(&mut self, asked: Asked, Refused { error, checks }: Refused) {
         match error.code.as_str() {
             "unavailable" | "too_often" => {
                 if let Asked::Other(request) = asked {
@@ -574,7 +575,6 @@ impl Core {
             Asked::Move => {
                 self.pending = None;
                 let player = self.me.clone().unwrap_or_default();
-                let checks = error.checks;
                 self.events.push_back(Event::MoveRejected { player, error, checks });
                 self.read_again();
             }

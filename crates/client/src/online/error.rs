@@ -1,7 +1,6 @@
 //! Errors, for programs and for people.
 
 use super::session::SessionError;
-use super::view::Checks;
 use crate::modules::ModuleDisabled;
 use parlor_transport::discovery::AddressError;
 use serde::Deserialize;
@@ -25,9 +24,6 @@ pub struct OnlineError {
     /// What is stored instead, where the player must choose: see [`current_save`](Self::current_save).
     #[serde(default)]
     pub current: Option<serde_json::Value>,
-    /// Of a refused move: the check that failed is invalid.
-    #[serde(default)]
-    pub checks: Option<Checks>,
 }
 
 impl OnlineError {
@@ -38,7 +34,6 @@ impl OnlineError {
             path: None,
             retry_after_ms: None,
             current: None,
-            checks: None,
         }
     }
 

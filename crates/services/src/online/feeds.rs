@@ -5,6 +5,7 @@
 //! right to it: it ends with its sign-in, with its access token (`socket.rs`), and with a ban.
 
 use super::news::{News, Topic};
+use super::rooms::Subscriptions;
 use super::unread::{Share, Unread};
 use crate::store::{AccountId, SignInId};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -68,6 +69,18 @@ pub(super) enum Heard {
     News(PendingNotice),
 }
 
+impl Heard {
+    /// The message of the socket.
+    pub(super) fn message(&self) -> String {
+        let (kind, PendingNotice { text, .. }) = match self {
+            Heard::Notice(notice) => ("event", notice),
+            Heard::Watched(notice) => ("watched", notice),
+            Heard::News(news) => ("news", news),
+        };
+        format!("{{\"{kind}\":{text}}}")
+    }
+}
+
 /// A text that waits for a device, and its charge to the memory of the device's address.
 #[derive(Debug)]
 pub(super) struct PendingNotice {
@@ -81,6 +94,8 @@ pub(super) struct PendingNotice {
 pub(super) struct Feeds {
     open: Mutex<HashMap<Key, Devices>>,
     opened: core::sync::atomic::AtomicU64,
+    /// The rooms that feeds have subscribed to.
+    pub(super) subscriptions: Subscriptions,
 }
 
 /// The feed of one device. Dropping it ends it.

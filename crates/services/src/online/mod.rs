@@ -161,7 +161,6 @@ struct Inner {
     room_locks: RoomLocks,
     seekers: Seekers,
     feeds: Feeds,
-    subscriptions: Subscriptions,
     unread: Unread,
     bans: Bans,
     boards: Boards,
@@ -233,7 +232,6 @@ impl Online {
             room_locks: RoomLocks::new(config.memory.turn_rooms),
             seekers: Seekers::new(),
             feeds: Feeds::default(),
-            subscriptions: Subscriptions::default(),
             unread: Unread::new(config.memory.unread_each, config.memory.unread_all),
             bans: Bans::default(),
             boards,
@@ -457,7 +455,7 @@ impl Services {
     }
 
     fn subscriptions(&self) -> &Subscriptions {
-        &self.0.subscriptions
+        &self.0.feeds.subscriptions
     }
 
     fn goodbye(&self) -> &Goodbye {

@@ -204,16 +204,11 @@ impl SocketState {
                     }
                 }
                 notice = next_notice(&mut self.feed, self.identity.as_ref(), self.services.time()) => {
-                    let text = match &notice {
-                        Ok(Heard::Notice(notice)) => format!("{{\"event\":{}}}", notice.text),
-                        Ok(Heard::Watched(notice)) => format!("{{\"watched\":{}}}", notice.text),
-                        Ok(Heard::News(news)) => format!("{{\"news\":{}}}", news.text),
-                        Err(_) => String::new(),
+                    let heard = match notice {
+                        Ok(heard) => heard,
+                        Err(over) => return over,
                     };
-                    if let Err(over) = notice {
-                        return over;
-                    }
-                    if send(socket, text).await.is_err() {
+                    if send(socket, heard.message()).await.is_err() {
                         return SocketEnd::Gone;
                     }
                 }

@@ -257,7 +257,7 @@ async fn a_closed_server_lets_nobody_make_an_account() {
 }
 
 #[tokio::test]
-async fn a_game_goes_over_rest_from_its_opening_to_its_end() {
+async fn r2_a_game_goes_over_rest_from_its_opening_to_its_end() {
     let hall = Hall::open().await;
     let ((ada, ada_id), (bob, bob_id)) = (hall.player("ada").await, hall.player("bob").await);
     let config = json!({ "turn_based": true, "auto_start": false, "players": { "min": 2, "max": 3 }, "quorum": "all" });

@@ -66,7 +66,7 @@ async fn r2_whoever_may_read_a_room_and_subscribes_gets_its_changes() {
 }
 
 #[tokio::test]
-async fn r2_a_subscription_ends_with_the_right_to_read() {
+async fn threat_32_r2_a_subscription_ends_with_the_right_to_read() {
     let hall = Hall::open().await;
     let [(ada, _), (bob, bob_id)] = [hall.player("ada").await, hall.player("bob").await];
     let (closed, closed_id) = room(&hall, &ada, json!({ "auto_start": false })).await;
@@ -97,7 +97,7 @@ async fn r2_a_subscription_ends_with_the_right_to_read() {
 }
 
 #[tokio::test]
-async fn r2_subscriptions_have_a_bound_for_each_socket_and_each_room() {
+async fn threat_44_r2_a_socket_subscribes_to_so_many_rooms() {
     let hall = Hall::open().await;
     let (eve, _) = hall.player("eve").await;
     let mut watching = socket(&hall, &eve).await;

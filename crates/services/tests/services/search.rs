@@ -82,7 +82,7 @@ async fn looks_for(hall: &Hall, token: &str, criteria: Value) -> Value {
 }
 
 #[tokio::test]
-async fn players_who_look_for_the_same_meet_and_others_do_not() {
+async fn r2_players_who_look_for_the_same_meet_and_others_do_not() {
     let hall = Hall::open().await;
     let (mut ids, ranked) = (Vec::new(), json!({ "metadata": { "mode": "ranked" } }));
     for name in ["ada", "bob", "cid", "dan"] {

@@ -452,7 +452,7 @@ async fn the_first_secret_of_a_name_is_kept() {
 }
 
 #[tokio::test]
-async fn realms_do_not_see_each_other() {
+async fn r9_realms_do_not_see_each_other() {
     on_each(async |store, realm| {
         let other = Realm::new(realm.app(), "production").unwrap();
         let ada = account_id("ada");

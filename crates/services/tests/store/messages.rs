@@ -9,7 +9,7 @@ const LAST: u64 = parlor_turn::limits::HISTORY_MAX;
 async fn open(store: &Store, realm: &Realm, room: &str) {
     let life = RoomLife { owner: Some(account_id("ada")), is_open: true, until_ms: 1 };
     let effects = Effects { life: Some(life), ..Effects::default() };
-    store.put_room(realm, new_room(room, state(1, "", &["ada"])), effects).await.unwrap();
+    store.put_room(realm, new_room(room, state(1, "", &["ada"])), effects).await.expect("a new room");
 }
 
 fn effects(number: u64, message: Option<NewMessage>) -> Effects {
@@ -24,14 +24,17 @@ fn message(number: u64, by: &str, body: &str) -> NewMessage {
 async fn say(store: &Store, realm: &Realm, room: &str, message: NewMessage) {
     let number = message.number;
     let next = state(number + 1, "", &["ada"]);
-    store.commit_room(realm, &room_id(room), number, next, effects(number, Some(message))).await.unwrap();
+    store
+        .commit_room(realm, &room_id(room), number, next, effects(number, Some(message)))
+        .await
+        .expect("the next version");
 }
 
 /// The numbers of all messages, page by page.
 async fn numbers(store: &Store, realm: &Realm, room: &str, limit: usize) -> Vec<u64> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let page = store.messages(realm, &room_id(room), after.as_deref(), limit).await.unwrap();
+        let page = store.messages(realm, &room_id(room), after.as_deref(), limit).await.expect("a page");
         assert!(page.items.len() <= limit);
         all.extend(page.items.iter().map(|message| message.number));
         match page.next {
@@ -46,7 +49,7 @@ async fn r2_messages_have_a_history_with_pages() {
     on_each(async |store, realm| {
         open(&store, &realm, "r1").await;
         open(&store, &realm, "r2").await;
-        assert_eq!(numbers(&store, &realm, "r1", 10).await, []);
+        assert_eq!(numbers(&store, &realm, "r1", 10).await, Vec::<u64>::new());
         for number in 1..=LAST + 44 {
             say(&store, &realm, "r1", message(number, "ada", "hi")).await;
         }
@@ -60,16 +63,16 @@ async fn r2_messages_have_a_history_with_pages() {
         }
         let page = store.messages(&realm, &room_id("r1"), None, 1).await.unwrap();
         assert_eq!(page.items, [message(LAST + 44, "ada", "hi")]);
-        assert_eq!(numbers(&store, &realm, "r2", 10).await, [], "each room has its own");
+        assert_eq!(numbers(&store, &realm, "r2", 10).await, Vec::<u64>::new(), "each room has its own");
         assert!(store.messages(&realm, &room_id("r1"), Some("x"), 1).await.is_err());
         store.delete_room(&realm, &room_id("r1")).await.unwrap();
-        assert_eq!(numbers(&store, &realm, "r1", 10).await, []);
+        assert_eq!(numbers(&store, &realm, "r1", 10).await, Vec::<u64>::new());
     })
     .await;
 }
 
 #[tokio::test]
-async fn r2_a_history_counts_for_the_rooms_owner_and_no_more_than_it_has() {
+async fn threat_43_r2_a_history_counts_for_the_rooms_owner_and_no_more_than_it_has() {
     on_each(async |store, realm| {
         open(&store, &realm, "r1").await;
         let held = async || store.holding(&realm, Some(&account_id("ada"))).await.unwrap().room_bytes;

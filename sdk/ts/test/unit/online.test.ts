@@ -217,6 +217,64 @@ describe("a turn room does what the Rust client does", () => {
   }
 });
 
+describe("a room that is watched", () => {
+  const room = { id: "r1", name: "noughts", game: "noughts", phase: "playing", players: [], turn_order: [], turn_count: 1, state: {}, state_version: 1, metadata: {}, data: {} };
+  const watched = (kind: string, body: object = {}) => ({ watched: { kind, at_ms: 0, notice: { room: "r1", seq: 7, body } } });
+
+  it("r2: is subscribed to anew after an outage, and given up once nobody follows it", async () => {
+    const account = await ready();
+    const entering = [account.watch("r1"), account.watch("r1")];
+    const asked = [await says(), await says()];
+    expect(asked.map(({ op, input }) => [op, input])).toEqual([["turn.subscribe", { room: "r1" }], ["turn.subscribe", { room: "r1" }]]);
+    for (const one of asked) FakeSocket.last.answer(one, { room: { ...room, version: 1, current_player: "p1" } });
+    const [one, other] = await Promise.all(entering);
+    const told: string[] = [];
+    one!.on("turnStarted", ({ turn }) => told.push(`turn ${turn}`));
+    one!.subscribe({ messages: ({ body, number }) => told.push(`${number} ${String(body)}`) });
+    await settled();
+    expect(told).toEqual(["turn 2"]);
+
+    FakeSocket.last.say(watched("message", { player: "p2", type: "chat", body: "hi", number: 3 }));
+    const reads = [await says(), await says()];
+    expect(told, "the room is read first").toEqual(["turn 2"]);
+    for (const read of reads) {
+      expect(read.op).toBe("turn.read");
+      FakeSocket.last.answer(read, { room: { ...room, version: 2, current_player: "p1" } });
+    }
+    await settled();
+    expect(told).toEqual(["turn 2", "3 hi"]);
+
+    other!.close();
+    await isQuiet();
+    FakeSocket.last.fire("close", { code: 1006 });
+    await vi.advanceTimersByTimeAsync(10_000);
+    FakeSocket.last.fire("open");
+    FakeSocket.last.answer(await says(), { notices: [], newest: 4 });
+    const again = await says();
+    expect([again.op, again.input]).toEqual(["turn.subscribe", { room: "r1" }]);
+    FakeSocket.last.answer(again, { room: { ...room, version: 5, turn_count: 4, current_player: "p2" } });
+    await settled();
+    expect(told, "nobody kept what happened meanwhile").toEqual(["turn 2", "3 hi", "turn 5"]);
+
+    one!.close();
+    const ends = await says();
+    expect([ends.op, ends.input]).toEqual(["turn.unsubscribe", { room: "r1" }]);
+    account.close();
+  });
+
+  it("r2: closes when the server ends the subscription", async () => {
+    const account = await ready();
+    const entering = account.watch("r1");
+    FakeSocket.last.answer(await says(), { room: { ...room, version: 1 } });
+    const entered = await entering;
+    await settled();
+    const closed = entered.next("closed");
+    FakeSocket.last.say(watched("unsubscribed"));
+    expect((await closed).code).toBe("not_in_room");
+    account.close();
+  });
+});
+
 describe("a connection", () => {
   it("is made again after waits that grow, and at once when the page is back", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0.5);

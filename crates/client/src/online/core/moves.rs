@@ -2,8 +2,19 @@
 
 use super::super::error::OnlineError;
 use super::super::event::Event;
+use super::super::view::Checks;
 use super::{Asked, Core, Move, Stage};
+use serde::Deserialize;
 use serde_json::Value;
+
+/// A refusal. That of a move says which check failed.
+#[derive(Deserialize)]
+pub(super) struct Refused {
+    #[serde(flatten)]
+    pub(super) error: OnlineError,
+    #[serde(default)]
+    pub(super) checks: Option<Checks>,
+}
 
 impl Core {
     /// Makes a move for this version of the room's state.

@@ -195,3 +195,56 @@ fn a_token_is_renewed_before_it_is_over_and_nothing_else_happens() {
     refuse(&mut core, &asked, "forbidden");
     assert!(core.is_following() && events(&mut core).is_empty());
 }
+
+#[test]
+fn r2_a_watched_room_is_subscribed_to_anew_after_an_outage() {
+    let mut core = core();
+    core.want = Want::Watched("r1".into());
+    core.handle_open();
+    let (_, asked) = says(&mut core);
+    answer(&mut core, &asked, json!({ "account": { "id": "p9" }, "access_token": "t" }));
+    let subscribes = |core: &mut Core, current: &str, version: u64| {
+        let (op, asked) = says(core);
+        assert_eq!(op, "inbox.read");
+        answer(core, &asked, json!({ "notices": [], "newest": 4, "dropped": 0 }));
+        let (op, asked) = says(core);
+        let input = json!({ "room": "r1", "topics": ["data", "messages", "game"] });
+        assert_eq!((op.as_str(), &asked["input"]), ("turn.subscribe", &input));
+        answer(core, &asked, room(version, version, current));
+        events(core)
+    };
+    let told = subscribes(&mut core, "p1", 1);
+    assert!(matches!(&told[..], [Event::Connected { .. }, Event::TurnStarted { is_me: false, turn: 2, .. }]));
+
+    // A notice has no number of an inbox. It is told once the room was read.
+    let said = json!({ "player": "p1", "type": "chat", "body": "hi", "number": 1 });
+    let watched = |kind: &str, body: &Value| json!({ "watched": { "kind": kind, "at_ms": 0, "notice": { "room": "r1", "seq": 7, "body": body } } });
+    core.handle_text(&watched("message", &said).to_string());
+    assert_eq!(events(&mut core), []);
+    let (op, asked) = says(&mut core);
+    assert_eq!(op, "turn.read");
+    answer(&mut core, &asked, room(2, 1, "p1"));
+    assert!(matches!(&events(&mut core)[..], [Event::Message { number: 1, .. }]));
+
+    // Another topic less: what is asked for is less, and what comes all the same is not told.
+    core.set_topic(Topic::Messages, false);
+    let (op, asked) = says(&mut core);
+    assert_eq!((op.as_str(), &asked["input"]["topics"]), ("turn.subscribe", &json!(["data", "game"])));
+    answer(&mut core, &asked, room(2, 1, "p1"));
+    core.handle_text(&watched("message", &said).to_string());
+    let (_, asked) = says(&mut core);
+    answer(&mut core, &asked, room(3, 1, "p1"));
+    assert_eq!(events(&mut core), []);
+    core.set_topic(Topic::Messages, true);
+    let (_, asked) = says(&mut core);
+    answer(&mut core, &asked, room(3, 1, "p1"));
+
+    // Nobody kept what happened during an outage: the view says how far the game is.
+    core.handle_lost("gone".into());
+    assert!(matches!(&events(&mut core)[..], [Event::Lost { .. }]));
+    core.handle_open();
+    let told = subscribes(&mut core, "p2", 4);
+    assert!(matches!(&told[..], [Event::Connected { .. }, Event::TurnStarted { turn: 5, .. }]), "{told:?}");
+    core.handle_text(&watched("unsubscribed", &json!({})).to_string());
+    assert!(matches!(&events(&mut core)[..], [Event::Closed(error)] if error.code == "not_in_room"));
+}
