@@ -36,6 +36,7 @@ pub(crate) fn schema(value: Value, path: &str) -> Result<Schema, Fault> {
 pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
     let tolerances = record.record("tolerance")?;
     let longest_ms = record.int::<u16>("longestIntervalMs")?;
+    let radius = record.record("radius")?.map(|given| read_radius(given)).transpose()?;
     let component = read_component(&mut record)?;
     let mut builder = Template::builder(component.name()).priority(component.priority());
     for field in component.fields() {
@@ -43,6 +44,9 @@ pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
     }
     if let Some(longest_ms) = longest_ms {
         builder = builder.longest_interval(Duration::from_millis(longest_ms.into()));
+    }
+    if let Some((field, radius)) = radius {
+        builder = builder.radius(&field, radius);
     }
     for (field, value) in tolerances.map(|mut all| all.all()).unwrap_or_default() {
         let mut given = Record::new(value, &record.at(&format!("tolerance.{field}")))?;
@@ -52,6 +56,7 @@ pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
             turned_by: given.number("turnedBy")?.unwrap_or_default(),
             late_by: late_by.unwrap_or_default(),
             jump: given.number("jump")?.unwrap_or_default(),
+            priority: given.int("priority")?.unwrap_or_default(),
         };
         given.end()?;
         builder = builder.tolerance(&field, tolerance);
@@ -59,6 +64,15 @@ pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
     let built = builder.build().map_err(|error| Fault::at("bad_schema", "own", &error.to_string()));
     record.end()?;
     built
+}
+
+/// The field with a player's position, and the distance at which its state is sent at the lowest rate.
+fn read_radius(mut record: Record) -> Result<(String, f64), Fault> {
+    let field = record.text("field")?;
+    let field = record.need("field", field)?;
+    let radius = number(&mut record, "distance")?;
+    record.end()?;
+    Ok((field, radius))
 }
 
 fn read_component(record: &mut Record) -> Result<Component, Fault> {
@@ -103,6 +117,9 @@ fn read_field(record: &mut Record) -> Result<Field, Fault> {
     }
     if let Some(steps) = record.int("threshold")? {
         field = field.threshold(steps);
+    }
+    if let Some(priority) = record.int("priority")? {
+        field = field.priority(priority);
     }
     Ok(field)
 }

@@ -246,7 +246,10 @@ fn each_decides_of_its_own_state_and_others_see_it() {
     let mut net = Net::new();
     let own = || {
         let Value::Map(mut own) = ball() else { unreachable!() };
-        own.insert("tolerance", map([("at", map([("offBy", 0.125.into()), ("lateByMs", 50.into())]))]));
+        own.insert(
+            "tolerance",
+            map([("at", map([("offBy", 0.125.into()), ("lateByMs", 50.into()), ("priority", 512.into())]))]),
+        );
         ("own", Value::Map(own))
     };
     let host = net.host([own()]);

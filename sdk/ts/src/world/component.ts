@@ -65,6 +65,8 @@ export interface Tolerance {
   readonly lateByMs?: number;
   /** A position that moves farther within one step is a teleport. Default: never. */
   readonly jump?: number;
+  /** How urgent changes of the field are to distant players: 256 is normal, 512 twice as urgent. Default: the field's priority. */
+  readonly priority?: number;
 }
 
 /** What each player says of itself, and how precisely others must know it. */
@@ -74,6 +76,8 @@ export interface OwnDefinition {
   readonly tolerance?: Readonly<Record<string, Tolerance>>;
   /** The longest time before a changed state is sent, in ms, up to 500. Default: 500. */
   readonly longestIntervalMs?: number;
+  /** The distance, by a position of the component, at which it is sent at the lowest rate. Default: that of the room. */
+  readonly radius?: { readonly field: string; readonly distance: number };
 }
 
 /** An own state as the core knows it. */

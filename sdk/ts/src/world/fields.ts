@@ -54,6 +54,8 @@ export interface Field<T> {
   interpolate(how: Interpolation): Field<T>;
   /** By how many steps of its resolution it may differ before it is sent. Default: 1. */
   threshold(steps: number): Field<T>;
+  /** How urgent its changes are to distant players, in own states: 256 is normal. Default: the component's priority. */
+  priority(priority: number): Field<T>;
 }
 
 function field<T>(spec: Record<string, Data>, layout: Layout): Field<T> {
@@ -62,6 +64,7 @@ function field<T>(spec: Record<string, Data>, layout: Layout): Field<T> {
     layout,
     interpolate: (how) => field({ ...spec, interpolate: how }, layout),
     threshold: (steps) => field({ ...spec, threshold: steps }, layout),
+    priority: (priority) => field({ ...spec, priority }, layout),
   };
 }
 
