@@ -51,7 +51,8 @@ pub use info::{
 pub use message::{MessageOptions, Typed, decode_typed};
 pub use options::{Admission, Options, PRESENCE_MIN, PathMode, Protocol, Wish};
 pub use packet_log::{
-    LoggedPacket, PacketEntry, PacketLogError, PacketLogReader, PacketLogWriter, PacketWay,
+    LoggedMoment, LoggedPacket, Moment, PacketEntry, PacketLogError, PacketLogReader, PacketLogWriter,
+    PacketWay,
 };
 pub use parlor_proto::PathId;
 pub use parlor_proto::wire::path::PathRole;

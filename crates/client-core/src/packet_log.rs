@@ -1,4 +1,4 @@
-//! The log of a client's packets: what it sent and received, for a developer to read.
+//! The log of a client's packets: what it sent and received, and what its game did of it, for a developer to read.
 //!
 //! ```text
 //!  head     "PARLORNET" · version: 1 byte · app: text · schema of this client: bytes
@@ -8,17 +8,20 @@
 //!  1 opened   code: text · member: varint · tick rate: 2 bytes · schema of the room, or empty if it is this client's: bytes
 //!  2 missed   count of packets: varint
 //!  3 full
+//!  4 moment   0 step | 1 state, the newest own input in it: option of tick | 2 drawn · tick: 4 bytes
+//!             room time: varint µs
 //! ```
 //!
 //! The frames that open or resume a session are left out, because they have tokens, tickets and secrets of rooms. The
 //! packet is what remains, and its length that of the whole.
 
 use bytes::Bytes;
+use core::time::Duration;
 use parlor_proto::wire::cursor::{ReadError, Reader, Write};
 use parlor_proto::wire::frame::Frame;
 use parlor_proto::wire::handshake::Welcome;
 use parlor_proto::wire::header::Header;
-use parlor_proto::{Carrier, Instant, MemberId, Packet, PathId, RoomCode, TickRate, code, limits};
+use parlor_proto::{Carrier, Instant, MemberId, Packet, PathId, RoomCode, Tick, TickRate, code, limits};
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORNET";
@@ -72,6 +75,33 @@ pub enum PacketEntry {
     Missed(u64),
     /// The log is full: nothing follows.
     Full,
+    /// Something that the game did.
+    Moment(LoggedMoment),
+}
+
+/// A moment of the game, in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedMoment {
+    /// What it is.
+    pub moment: Moment,
+    /// Its tick.
+    pub tick: Tick,
+    /// Time since the room opened: about equal at all members.
+    pub room_time: Duration,
+}
+
+/// What a game did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// It ran the step of this tick, not for the second time.
+    Step,
+    /// It was told of the state of this tick.
+    State {
+        /// The newest of this player's inputs that the host has used in it.
+        input: Option<Tick>,
+    },
+    /// It drew this tick, between two states.
+    Drawn,
 }
 
 /// Why a log cannot be read.
@@ -129,8 +159,7 @@ impl PacketLogWriter {
         if self.is_full {
             return Vec::new();
         }
-        let at = now.saturating_since(self.began);
-        let at = u64::try_from(at.as_micros()).unwrap_or(0);
+        let at = self.at(now);
         let mut out = Vec::with_capacity(packet.bytes.len() + 32);
         let missed = std::mem::take(&mut self.missed);
         if missed > 0 {
@@ -161,6 +190,37 @@ impl PacketLogWriter {
             out.put_u16(welcome.tick_rate.hz());
             out.put_bytes(&welcome.schema);
         }
+        self.within_bounds(out, at)
+    }
+
+    /// Writes a moment of the game. Returns the bytes to append.
+    pub fn moment(&mut self, moment: LoggedMoment, now: Instant) -> Vec<u8> {
+        if self.is_full {
+            return Vec::new();
+        }
+        let at = self.at(now);
+        let mut out = Vec::with_capacity(24);
+        out.put_varint(at);
+        out.put_u8(4);
+        match moment.moment {
+            Moment::Step => out.put_u8(0),
+            Moment::State { input } => {
+                out.put_u8(1);
+                out.put_option(input, |out, tick| out.put_u32(tick.0));
+            }
+            Moment::Drawn => out.put_u8(2),
+        }
+        out.put_u32(moment.tick.0);
+        out.put_varint(u64::try_from(moment.room_time.as_micros()).unwrap_or(0));
+        self.within_bounds(out, at)
+    }
+
+    fn at(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_since(self.began).as_micros()).unwrap_or(0)
+    }
+
+    /// The entry, or the end of the log if there is no room for it.
+    fn within_bounds(&mut self, mut out: Vec<u8>, at: u64) -> Vec<u8> {
         match self.bytes_left.checked_sub(out.len() as u64) {
             Some(left) => self.bytes_left = left,
             None => {
@@ -269,7 +329,7 @@ impl PacketLogReader {
 
 impl Iterator for PacketLogReader {
     /// When it happened, since the log's begin, and what.
-    type Item = Result<(core::time::Duration, PacketEntry), PacketLogError>;
+    type Item = Result<(Duration, PacketEntry), PacketLogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.reader.is_empty() {
@@ -284,8 +344,8 @@ impl Iterator for PacketLogReader {
     }
 }
 
-fn read_entry(reader: &mut Reader) -> Result<(core::time::Duration, PacketEntry), ReadError> {
-    let at = core::time::Duration::from_micros(reader.varint()?);
+fn read_entry(reader: &mut Reader) -> Result<(Duration, PacketEntry), ReadError> {
+    let at = Duration::from_micros(reader.varint()?);
     let entry = match reader.u8()? {
         0 => PacketEntry::Packet(read_packet(reader)?),
         1 => {
@@ -300,9 +360,21 @@ fn read_entry(reader: &mut Reader) -> Result<(core::time::Duration, PacketEntry)
         }
         2 => PacketEntry::Missed(reader.varint()?),
         3 => PacketEntry::Full,
+        4 => PacketEntry::Moment(read_moment(reader)?),
         value => return Err(ReadError::Unknown { field: "entry", value: value.into() }),
     };
     Ok((at, entry))
+}
+
+fn read_moment(reader: &mut Reader) -> Result<LoggedMoment, ReadError> {
+    let moment = match reader.u8()? {
+        0 => Moment::Step,
+        1 => Moment::State { input: reader.option("input", |reader| reader.u32().map(Tick))? },
+        2 => Moment::Drawn,
+        value => return Err(ReadError::Unknown { field: "moment", value: value.into() }),
+    };
+    let tick = Tick(reader.u32()?);
+    Ok(LoggedMoment { moment, tick, room_time: Duration::from_micros(reader.varint()?) })
 }
 
 fn read_packet(reader: &mut Reader) -> Result<LoggedPacket, ReadError> {

@@ -308,7 +308,8 @@ fn an_account_reads_what_is_stored_about_it_and_is_deleted() {
             "statistics",
             "achievements",
             "ratings",
-            "friends"
+            "friends",
+            "messages"
         ]
     );
     let room = turn_room(&hall, &ada);

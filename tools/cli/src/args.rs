@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Print the log of a room message by message, with the entities in each packet of state
     Dump(DumpArgs),
+    /// Follow one input from the key press to what every member drew, by the packet logs of both ends
+    Trace(TraceArgs),
     /// Play English draughts in two terminals, in a turn room that outlives them and the server. Without a room: resumes your game, or
     /// finds an opponent
     Draughts(DraughtsArgs),
@@ -243,6 +245,22 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     } else {
         Err("it may be 0s to 3600s".to_owned())
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// Packet logs of the members, written by `--packet-log` or `RoomBuilder::packet_log`: the player's, the host's, others'
+    #[arg(required = true, value_name = "LOG")]
+    pub files: Vec<PathBuf>,
+    /// Whose input is followed [default: the first that is not the host]
+    #[arg(long, value_name = "ID")]
+    pub player: Option<u32>,
+    /// The step of the input [default: one in the middle of the logs]
+    #[arg(long, value_name = "STEP")]
+    pub input: Option<u32>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -17,6 +17,7 @@ mod player;
 mod report;
 mod services;
 mod talk;
+mod trace;
 mod typed;
 mod view;
 mod web;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Token(args) => commands::token::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Dump(args) => commands::dump::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Admin(args) => commands::admin::run(&args),
         Command::Draughts(args) => commands::draughts::run(&args),
         Command::Match(args) => commands::matches::run(&args),

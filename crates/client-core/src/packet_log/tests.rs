@@ -120,3 +120,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn x15_moments_of_the_game_come_back_and_count_for_the_size_of_a_log() {
+    let (mut writer, mut log) = PacketLogWriter::new("tanks", b"", 10_000, at(0));
+    let moment =
+        |moment, tick| LoggedMoment { moment, tick: Tick(tick), room_time: Duration::from_millis(70) };
+    let all = [
+        moment(Moment::Step, 9),
+        moment(Moment::State { input: Some(Tick(7)) }, 8),
+        moment(Moment::State { input: None }, 8),
+        moment(Moment::Drawn, 6),
+    ];
+    all.iter().zip(1..).for_each(|(moment, ms)| log.extend(writer.moment(*moment, at(ms))));
+    let expected: Vec<_> = (1..).map(Duration::from_millis).zip(all.map(PacketEntry::Moment)).collect();
+    assert_eq!(entries(log), expected);
+
+    let (mut writer, mut log) = PacketLogWriter::new("tanks", b"", 60, at(0));
+    (0..20).for_each(|ms| log.extend(writer.moment(all[0], at(ms))));
+    let entries = entries(log);
+    assert!(writer.is_full() && entries.len() < 8);
+    assert_eq!(entries.last().map(|(_, entry)| entry), Some(&PacketEntry::Full));
+}

@@ -127,6 +127,13 @@ impl RoomCore {
         self.joined.as_ref().map(|joined| joined.simulation.step().tick)
     }
 
+    /// The newest tick of which the game drew something, by its interpolated reads: the newest state if it has read none
+    /// lately. `None` at the host, and before the first state.
+    pub fn drawn_tick(&self) -> Option<Tick> {
+        let joined = self.joined.as_ref()?;
+        Some(joined.welcome.tick_rate.tick_at(joined.shared.drawn()?))
+    }
+
     /// Steps of the room per second, once it is open.
     pub fn tick_rate(&self) -> Option<TickRate> {
         self.joined.as_ref().map(|joined| joined.welcome.tick_rate)

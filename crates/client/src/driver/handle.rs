@@ -4,8 +4,8 @@ use super::connect_options::ConnectOptions;
 #[cfg(feature = "server")]
 use super::listed::Listed;
 use super::packet_log::PacketTap;
-use parlor_client_core::{PacketWay, PathId, RoomCore};
-use parlor_proto::{Instant, Packet};
+use parlor_client_core::{LoggedMoment, Moment, PacketWay, PathId, RoomCore};
+use parlor_proto::{Instant, Packet, Tick};
 use parlor_transport::discovery::ServerAddress;
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -58,6 +58,15 @@ impl Handle {
     pub(super) fn log(&self, way: PacketWay, path: Option<PathId>, packet: &Packet) {
         if let Some(packets) = self.packets.get() {
             packets.packet(way, path, packet, self.now());
+        }
+    }
+
+    /// Logs a moment of the game, if the room has a log and is open.
+    pub(super) fn log_moment(&self, core: &RoomCore, moment: Moment, tick: Option<Tick>, now: Instant) {
+        if let (Some(packets), Some(tick)) = (self.packets.get(), tick)
+            && let Some(room_time) = core.server_time(now)
+        {
+            packets.moment(LoggedMoment { moment, tick, room_time }, now);
         }
     }
 

@@ -1,8 +1,8 @@
 //! The packet log of a room: every packet of its link and its direct paths, in a file.
 
 use super::file_writer::FileWriter;
-use parlor_client_core::{PacketLogWriter, PacketWay, PathId, RoomError};
-use parlor_proto::{Instant, Packet};
+use parlor_client_core::{LoggedMoment, Moment, PacketLogWriter, PacketWay, PathId, RoomError};
+use parlor_proto::{Instant, Packet, Tick};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,6 +44,8 @@ pub(super) struct PacketTap(Mutex<Tap>);
 struct Tap {
     writer: PacketLogWriter,
     file: FileWriter,
+    /// The newest tick that the game drew.
+    drawn: Option<Tick>,
 }
 
 impl PacketTap {
@@ -55,7 +57,7 @@ impl PacketTap {
         let file = FileWriter::create(&log.path, true)?;
         let (writer, head) = PacketLogWriter::new(app, schema, log.bytes_max, now);
         file.write(head);
-        Ok(PacketTap(Mutex::new(Tap { writer, file })))
+        Ok(PacketTap(Mutex::new(Tap { writer, file, drawn: None })))
     }
 
     /// Logs a packet, if the disk keeps up.
@@ -67,6 +69,21 @@ impl PacketTap {
         } else {
             tap.writer.miss();
         }
+    }
+
+    /// Logs a moment of the game, if the disk keeps up.
+    pub(super) fn moment(&self, moment: LoggedMoment, now: Instant) {
+        let mut tap = self.lock();
+        let is_known =
+            moment.moment == Moment::Drawn && tap.drawn.is_some_and(|drawn| drawn.0 >= moment.tick.0);
+        if is_known || !tap.file.has_room() {
+            return;
+        }
+        if moment.moment == Moment::Drawn {
+            tap.drawn = Some(moment.tick);
+        }
+        let bytes = tap.writer.moment(moment, now);
+        tap.file.write(bytes);
     }
 
     /// Ends the log and waits until the file is whole, or the patience is over.

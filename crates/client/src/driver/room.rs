@@ -13,7 +13,7 @@ use super::runtime;
 #[cfg(feature = "clipboard")]
 use crate::modules::Module;
 use parlor_client_core::{
-    ClosedReason, ConnectFailure, ConnectFailureKind, Diagnostics, Event, Options, Player, RoomCore,
+    ClosedReason, ConnectFailure, ConnectFailureKind, Diagnostics, Event, Moment, Options, Player, RoomCore,
     RoomError, RoomInfo,
 };
 use parlor_proto::{ApiMisuse, Instant, MemberId, RoomCode, Tick};
@@ -272,6 +272,14 @@ impl Room {
         self.running = None;
         self.advice.polled(now);
         let event = core.poll(now);
+        match &event {
+            Some(Event::State(update)) if !core.is_host() => {
+                let moment = Moment::State { input: update.input_ack_tick };
+                self.shared.log_moment(&core, moment, Some(update.server_tick), now);
+            }
+            Some(_) => {}
+            None => self.shared.log_moment(&core, Moment::Drawn, core.drawn_tick(), now),
+        }
         let wake = event.is_none() && core.take_wants_driver();
         #[cfg(feature = "server")]
         if let Some(Event::Open { code }) = &event {

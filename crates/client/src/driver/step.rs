@@ -2,7 +2,7 @@
 
 use super::host::Host;
 use super::room::{Room, Running};
-use parlor_client_core::{Action, Past, RoomError, WorldAccess};
+use parlor_client_core::{Action, Moment, Past, RoomError, WorldAccess};
 use parlor_proto::{EntityId, MemberId, Tick, TickRate};
 use parlor_sync::schema::Replicated;
 use serde::Serialize;
@@ -31,6 +31,9 @@ impl Room {
         } else {
             None
         };
+        if let Some(Running { number, is_replay: false }) = self.running {
+            self.shared.log_moment(&core, Moment::Step, Some(number), now);
+        }
         let wake = self.running.is_none() && core.take_wants_driver();
         let dropped = core.ticks_dropped();
         self.wind(&mut core);

@@ -121,15 +121,14 @@ fn nothing_of_a_host_has_a_place_in_it() {
     tell(&mut room, join("bob", None));
     let action =
         Action { entity: EntityId { slot: 1, generation: 0 }, name: "open".into(), value: Bytes::new() };
-    let word = Upward { to: Recipient::Others, stamp: false, payload: "x".into() }.encode();
+    let word = Upward { to: Recipient::Others, stamp: false, payload: "x".into() };
     let of_others = [
         (channel::STATE, "x".into()),
         (channel::INPUT, "x".into()),
         (channel::ACTIONS, action.encode()),
         (channel::REPLICAS, "x".into()),
-        (channel::ROLLBACK, word.clone()),
+        (channel::ROLLBACK, word.encode()),
         (channel::CHECKPOINT, "x".into()),
-        (channel::PATH, word),
     ];
     for member in [0, 1] {
         for (channel, payload) in of_others.clone() {

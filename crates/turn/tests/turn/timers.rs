@@ -12,7 +12,7 @@ fn timed(on_timeout: &str) -> Value {
 }
 
 #[test]
-fn who_runs_out_of_time_is_out_of_the_game() {
+fn x8_who_runs_out_of_time_is_out_of_the_game() {
     let mut table = Table::playing(&timed("forfeit"), &["ada", "bob", "cleo"]);
     assert_eq!(table.room.next_deadline(), Some(BEGIN.after_ms(10_000)));
     table.expire_at(10_000);

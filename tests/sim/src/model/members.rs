@@ -453,6 +453,11 @@ impl Model {
         options.paths != PathMode::Relay && !options.spectate
     }
 
+    /// Whether a client wants direct paths to all others that want the same.
+    pub(super) fn wants_mesh(&self, who: PeerId) -> bool {
+        self.wants_paths(who) && self.peers[&who].options.paths == PathMode::Mesh
+    }
+
     pub(super) fn owes(&self, who: PeerId) -> Option<&News> {
         self.peers[&who].owed.front()
     }

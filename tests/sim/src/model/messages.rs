@@ -215,12 +215,14 @@ impl Model {
         came.filter(|serial| !logged.contains(serial)).count() as u64
     }
 
-    /// Whether a message may use a path: one end is the host, both want paths, and it needs no stamp.
+    /// Whether a message may use a path: one end is the host and both want paths, or both want a mesh; and it needs no
+    /// stamp.
     fn may_go_apart(&self, serial: u64, to: PeerId) -> bool {
         let sent = &self.messages.sent[index(serial)];
         let of_host =
             [sent.by, to].iter().any(|who| self.seat(*who).is_some_and(|(_, it)| it == MemberId(0)));
-        of_host && !sent.message.stamp && self.wants_paths(sent.by) && self.wants_paths(to)
+        let both = |wants: fn(&Self, PeerId) -> bool| wants(self, sent.by) && wants(self, to);
+        !sent.message.stamp && (of_host && both(Self::wants_paths) || both(Self::wants_mesh))
     }
 }
 

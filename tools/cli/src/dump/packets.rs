@@ -2,7 +2,9 @@
 
 use super::{Dump, Record, Way, What, typed_value};
 use bytes::Bytes;
-use parlor_client_core::{LoggedPacket, PacketEntry, PacketLogError, PacketLogReader, PacketWay};
+use parlor_client_core::{
+    LoggedMoment, LoggedPacket, Moment, PacketEntry, PacketLogError, PacketLogReader, PacketWay,
+};
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::frame::{Fragment, Frame};
 use parlor_proto::wire::header::Header;
@@ -63,6 +65,17 @@ impl Dump {
                 PacketEntry::Missed(count) => {
                     let what = format!("{count} packets are missing: the disk was too slow");
                     put(Way::Down, None, What::Became(what));
+                }
+                PacketEntry::Moment(LoggedMoment { moment, tick, .. }) => {
+                    let what = match moment {
+                        Moment::Step => format!("the game runs step {}", tick.0),
+                        Moment::State { input: Some(input) } => {
+                            format!("the game has the state of {}, with its input of {}", tick.0, input.0)
+                        }
+                        Moment::State { input: None } => format!("the game has the state of {}", tick.0),
+                        Moment::Drawn => format!("the game draws {}", tick.0),
+                    };
+                    put(Way::Down, me, What::Became(what));
                 }
                 PacketEntry::Full => {
                     put(Way::Down, None, What::Became("the log is full and ends here".to_owned()));

@@ -64,9 +64,9 @@ fn games_are_read_from_their_folder_and_what_is_wrong_there_is_named() {
     let (data, games) = (path("data"), path("games"));
     std::fs::create_dir(&games).expect("the folder is ours");
     let file = machine.path("games").join("draughts.json");
-    std::fs::write(&file, r#"{ "rooms": { "rulesPreset": "chess" } }"#).expect("the folder is ours");
+    std::fs::write(&file, r#"{ "rules": "chess" }"#).expect("the folder is ours");
     let (succeeded, text) = says(&machine, &["serve", "--port", "0", "--data", &data, "--games", &games]);
-    assert!(!succeeded && text.contains("draughts.json: rooms.rulesPreset: "), "{text}");
+    assert!(!succeeded && text.contains("draughts.json: rules: "), "{text}");
     let (succeeded, text) = says(&machine, &["serve", "--port", "0", "--games", &games]);
     assert!(!succeeded && text.contains("--data FOLDER"), "{text}");
 
