@@ -44,6 +44,11 @@ pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
     if let Some(longest_ms) = longest_ms {
         builder = builder.longest_interval(Duration::from_millis(longest_ms.into()));
     }
+    if let Some(mut radius) = record.record("radius")? {
+        let (field, metres) = (radius.text("field")?, radius.number("within")?);
+        builder = builder.radius(&radius.need("field", field)?, radius.need("within", metres)?);
+        radius.end()?;
+    }
     for (field, value) in tolerances.map(|mut all| all.all()).unwrap_or_default() {
         let mut given = Record::new(value, &record.at(&format!("tolerance.{field}")))?;
         let late_by = given.int::<u32>("lateByMs")?.map(|ms| Duration::from_millis(ms.into()));
@@ -52,6 +57,7 @@ pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
             turned_by: given.number("turnedBy")?.unwrap_or_default(),
             late_by: late_by.unwrap_or_default(),
             jump: given.number("jump")?.unwrap_or_default(),
+            priority: given.int("priority")?.unwrap_or_default(),
         };
         given.end()?;
         builder = builder.tolerance(&field, tolerance);

@@ -65,6 +65,8 @@ export interface Tolerance {
   readonly lateByMs?: number;
   /** A position that moves farther within one step is a teleport. Default: never. */
   readonly jump?: number;
+  /** How urgent its changes are to distant players: 512 is twice as urgent as 256. Default: the component's priority, 256. */
+  readonly priority?: number;
 }
 
 /** What each player says of itself, and how precisely others must know it. */
@@ -74,6 +76,8 @@ export interface OwnDefinition {
   readonly tolerance?: Readonly<Record<string, Tolerance>>;
   /** The longest time before a changed state is sent, in ms, up to 500. Default: 500. */
   readonly longestIntervalMs?: number;
+  /** Others get it the more rarely the farther away they are, from `within` on four times a second. `field` is its position. */
+  readonly radius?: { readonly field: string; readonly within: number };
 }
 
 /** An own state as the core knows it. */
