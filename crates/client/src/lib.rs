@@ -138,6 +138,8 @@ mod documents {
     struct Impair;
     #[doc = include_str!("../../../docs/recording.md")]
     struct Recording;
+    #[doc = include_str!("../../../docs/dump.md")]
+    struct Dump;
     #[cfg(feature = "online")]
     #[doc = include_str!("../../../docs/coming-from.md")]
     struct ComingFrom;
