@@ -108,7 +108,7 @@ pub enum Moment {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PacketLogError {
     /// Not such a log at all.
-    #[error("this is no packet log: it does not begin with {:?}", "PARLORNET")]
+    #[error("this is no packet log: it does not begin with PARLORNET")]
     NotALog,
     /// A log of another version.
     #[error("this packet log has version {0}; this build reads version {VERSION}")]
@@ -168,6 +168,15 @@ impl PacketLogWriter {
             out.put_varint(missed);
         }
         let (left_out, welcome, bytes) = without_secrets(&packet.bytes);
+        // The other end of a path welcomes with the same room.
+        if let (Some(welcome), None) = (welcome, path) {
+            out.put_varint(at);
+            out.put_u8(1);
+            out.put_str(welcome.code.as_str());
+            out.put_varint(welcome.member.0.into());
+            out.put_u16(welcome.tick_rate.hz());
+            out.put_bytes(&welcome.schema);
+        }
         out.put_varint(at);
         out.put_u8(0);
         out.put_bool(way == PacketWay::Received);
@@ -181,6 +190,7 @@ impl PacketLogWriter {
         out.put_u8(u8::try_from(left_out.len()).unwrap_or(LEFT_OUT_MAX).min(LEFT_OUT_MAX));
         left_out.iter().take(LEFT_OUT_MAX.into()).for_each(|name| out.put_str(name));
         out.put_bytes(&bytes);
+<<<<<<< HEAD
         // The other end of a path welcomes with the same room.
         if let (Some(welcome), None) = (welcome, path) {
             out.put_varint(at);
@@ -221,6 +231,8 @@ impl PacketLogWriter {
 
     /// The entry, or the end of the log if there is no room for it.
     fn within_bounds(&mut self, mut out: Vec<u8>, at: u64) -> Vec<u8> {
+=======
+>>>>>>> 1a5c84f226b46b1d676d5ed26439b15379531394
         match self.bytes_left.checked_sub(out.len() as u64) {
             Some(left) => self.bytes_left = left,
             None => {

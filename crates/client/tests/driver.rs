@@ -281,7 +281,7 @@ fn round_trip(room: &mut Room, enough: impl Fn(Duration) -> bool) {
 }
 
 #[test]
-fn a_room_can_be_put_on_a_bad_network_and_back() {
+fn t11_a_room_can_be_put_on_a_bad_network_and_back() {
     let hall = Hall::start();
     let host = hall.host();
     let code = host.code().expect("it is open").to_string();

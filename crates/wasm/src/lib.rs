@@ -57,7 +57,7 @@
 //! | `schema: { components: [component], interest?: { component, field, radius, leave? } }` | |
 //! | `predict: [component name]` | |
 //! | `actions: [name]` | predicted actions, whose functions the page has; any brings lead along |
-//! | `own: component & { tolerance?: { field: { offBy?, turnedBy?, lateByMs?, jump? } } }` | type of this player's own state |
+//! | `own: component & { tolerance?: { field: { offBy?, turnedBy?, lateByMs?, jump?, priority? } }, radius?: { field, within } }` | type of this player's own state |
 //! | `smoothing: { fadeMs?, leap? }`, `renderDelay: { minMs?, maxMs? }` | |
 //!
 //! lane: `"unreliable"`, `"sequenced"` (= unreliable_sequenced), `"reliable"` (unordered), `"ordered"` (reliable, ordered).

@@ -45,8 +45,15 @@ pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
     if let Some(longest_ms) = longest_ms {
         builder = builder.longest_interval(Duration::from_millis(longest_ms.into()));
     }
+<<<<<<< HEAD
     if let Some((field, radius)) = radius {
         builder = builder.radius(&field, radius);
+=======
+    if let Some(mut radius) = record.record("radius")? {
+        let (field, metres) = (radius.text("field")?, radius.number("within")?);
+        builder = builder.radius(&radius.need("field", field)?, radius.need("within", metres)?);
+        radius.end()?;
+>>>>>>> 1a5c84f226b46b1d676d5ed26439b15379531394
     }
     for (field, value) in tolerances.map(|mut all| all.all()).unwrap_or_default() {
         let mut given = Record::new(value, &record.at(&format!("tolerance.{field}")))?;

@@ -57,8 +57,9 @@ impl RoomCore {
         now: Instant,
     ) -> Result<(), RoomError> {
         if kind.starts_with(RESERVED) {
-            let text =
-                format!("the kind {kind:?} begins with {RESERVED:?}, which Parlor has for itself: rename it");
+            let text = format!(
+                "a kind of message begins with {RESERVED}, which Parlor has for itself: rename {kind}"
+            );
             return Err(ApiMisuse::Bounds(text).into());
         }
         let (payload, bytes) = encode_typed(kind, options.event_time, message)?;

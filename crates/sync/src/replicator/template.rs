@@ -266,11 +266,17 @@ impl TemplateBuilder {
         self
     }
 
-    /// Adds a number from `min` to `max` with `bits` bits: 4, 8, 16 or up to 31. A full `f32` is not sent: 31
-    /// bits distinguish as many numbers, evenly spaced.
+    /// Adds a number from `min` to `max` with `bits` bits: 4, 8, 16 or up to 31.
     #[must_use]
     pub fn float(self, name: &str, min: f64, max: f64, bits: u8, tolerance: Tolerance) -> Self {
         self.field(name, Kind::float_bits(min, max, bits), tolerance)
+    }
+
+    /// Adds an `f32` that is sent as it is, without a range. Others see the last one sent: it is sent as soon as it
+    /// changes, or after `late_by`.
+    #[must_use]
+    pub fn plain_float(self, name: &str, tolerance: Tolerance) -> Self {
+        self.field(name, Kind::plain_f32(), tolerance)
     }
 
     /// Adds a cyclic number with 2 to the `bits` (1 to 22) steps a turn. It is a [`Kind::Angle`], in radians;

@@ -431,6 +431,34 @@ fn t6_a_change_is_as_urgent_as_its_most_urgent_field() {
     assert_eq!(received.urgency(None, (&before.0, &before.1)), 300, "the first one");
 }
 
+proptest! {
+    #[test]
+    fn t6_plain_floats_come_as_they_are(bits in any::<u32>(), wide in any::<f64>()) {
+        crate::replicated!(Score as "score" => { points: Kind::plain_f32(), total: Kind::plain_f64() });
+        #[derive(Clone, Debug)]
+        struct Score {
+            points: f32,
+            total: f64,
+        }
+        let mut sender = Sender::new(Template::of::<Score>().build().unwrap());
+        let score = Score { points: f32::from_bits(bits), total: wide };
+        if !score.points.is_finite() || !wide.is_finite() {
+            let (mut lanes, mut blobs) = sender.form.component().rest_row();
+            let mut row = RowWriter::new(sender.form.component(), &mut lanes, &mut blobs);
+            crate::schema::Replicated::write(&score, &mut row);
+            prop_assert!(row.finish().is_err());
+            return Ok(());
+        }
+        let write = |row: &mut RowWriter<'_>| crate::schema::Replicated::write(&score, row);
+        prop_assert!(sender.step(1, write));
+        prop_assert!(!sender.step(2, write), "it did not change");
+        let mut remote_state = RemoteState::new(Arc::clone(&sender.form), RATE);
+        sender.show(&mut remote_state, 1, Duration::ZERO);
+        let seen: Score = remote_state.state_at(at(3)).unwrap().read();
+        prop_assert_eq!((seen.points, seen.total), (score.points, score.total));
+    }
+}
+
 #[test]
 fn t7_a_radius_needs_a_position() {
     let with = |field: &str, radius: f64| {

@@ -52,6 +52,7 @@ impl Range {
 /// | `Transform` | [`Transform`](super::Transform) | 7 | 3 + 4 |
 /// | `Body` | [`Body`](super::Body) | 13 | 3 + 4 + 3 + 3 |
 /// | `Enum` | what implements [`Choice`] | 1: its index | 1 |
+/// | `Bytes` of 4 and of 8 | `f32` and `f64` too: [`plain_f32`](Kind::plain_f32) | none | none, but one blob |
 /// | `Text`, `Bytes`, `Any` | `String`; `Vec<u8>`, `Bytes`; `Value` | none | none, but one blob |
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
@@ -155,6 +156,17 @@ impl Kind {
     pub fn float_bits(min: f64, max: f64, bits: u8) -> Kind {
         let steps = 2f64.powi(i32::from(bits)) - 1.0;
         Kind::Float { min, max, step: (max - min) / steps }
+    }
+
+    /// Any finite `f32` as it is, without a range: 4 bytes, read and written as `f32`. It is not quantized, and so
+    /// neither interpolated nor extrapolated: what moves is better a [`float`](Self::float).
+    pub const fn plain_f32() -> Kind {
+        Kind::Bytes { bytes_max: 4 }
+    }
+
+    /// As [`plain_f32`](Self::plain_f32), for `f64`: 8 bytes.
+    pub const fn plain_f64() -> Kind {
+        Kind::Bytes { bytes_max: 8 }
     }
 
     /// An angle in radians, with `steps` steps a turn.

@@ -116,16 +116,25 @@ macro_rules! floats {
     ($($type:ty)*) => {$(
         impl FieldValue for $type {
             fn fits(kind: &Kind) -> bool {
+                let is_plain = |bytes_max: u16| usize::from(bytes_max) == size_of::<$type>();
                 matches!(kind, Kind::Float { .. } | Kind::Angle { .. })
+                    || matches!(kind, Kind::Bytes { bytes_max } if is_plain(*bytes_max))
             }
 
             fn write(&self, field: &mut FieldWriter<'_>) -> Result<(), FieldFault> {
-                field.numbers(&[f64::from(*self)])
+                match field.kind() {
+                    Kind::Bytes { .. } if !self.is_finite() => Err(FieldFault::NotFinite),
+                    // Both zeros are one number.
+                    Kind::Bytes { .. } => field.bytes(&(*self + 0.0).to_le_bytes()),
+                    _ => field.numbers(&[f64::from(*self)]),
+                }
             }
 
             #[allow(clippy::cast_possible_truncation)] // the nearest f32 is wanted
             fn read(field: &FieldReader<'_>) -> Self {
-                field.array::<1>()[0] as $type
+                let plain = field.blob().and_then(|blob| blob.as_ref().try_into().ok());
+                let plain = plain.map(<$type>::from_le_bytes).filter(|number| number.is_finite());
+                plain.unwrap_or(field.array::<1>()[0] as $type)
             }
         }
 
