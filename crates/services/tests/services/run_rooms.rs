@@ -79,8 +79,6 @@ async fn threat_32_r2_a_subscription_ends_with_the_right_to_read() {
     watching.ask("turn.subscribe", json!({ "room": id })).await;
     // With a seat the notices come by the inbox, once.
     hall.good("POST", &format!("{path}/join"), &bob, json!({})).await;
-    let joined = watched(&mut watching).await;
-    assert_eq!(joined["kind"], "player_joined", "it had no seat yet");
     say(&hall, &ada, &path, "seated").await;
     assert_eq!(watching.hear().await["event"]["kind"], "message");
     hall.good("POST", &format!("{path}/kick"), &ada, json!({ "player": bob_id })).await;
@@ -247,4 +245,41 @@ async fn r9_an_archived_room_and_its_history_stay_readable_by_those_who_played()
     let said = hall.good("GET", &format!("{path}/messages"), &bob, json!({})).await;
     assert_eq!(said["messages"][0]["body"]["text"], "good game");
     assert_eq!(hall.bad("GET", &path, &eve, json!({})).await, "not_in_room");
+}
+
+#[tokio::test]
+async fn r9_a_room_has_the_properties_that_are_documented() {
+    let hall = Hall::open().await;
+    let [(ada, ada_id), (bob, bob_id)] = [hall.player("ada").await, hall.player("bob").await];
+    let input = json!({ "name": "Den", "visibility": "private", "metadata": { "mode": "blitz" }, "max_players": 3,
+        "config": { "auto_start": false } });
+    let opened = hall.good("POST", "/rooms", &ada, input).await["room"].clone();
+    let path = format!("/rooms/{}", opened["id"].as_str().unwrap());
+    for (property, value) in [
+        ("name", json!("Den")),
+        ("max_players", json!(3)),
+        ("game", json!("tanks")),
+        ("visibility", json!("private")),
+        ("status", json!("active")),
+        ("metadata", json!({ "mode": "blitz" })),
+        ("data", json!({})),
+        ("admins", json!([ada_id])),
+        ("host", json!(ada_id)),
+        ("created_by", json!(ada_id)),
+        ("version", json!(1)),
+    ] {
+        assert_eq!(opened[property], value, "{property}");
+    }
+    let code = opened["code"].as_str().unwrap();
+    assert!(code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{code}");
+    assert!(opened["created"].as_u64().is_some() && opened["updated"].as_u64() >= opened["created"].as_u64());
+    let joined = hall.good("POST", "/rooms/join", &bob, json!({ "code": code })).await["room"].clone();
+    assert_eq!((&joined["version"], &joined["players"][1]["id"]), (&json!(2), &json!(bob_id)));
+    let updated = hall.good("PATCH", &path, &bob, json!({ "data": { "x": 1 } })).await["room"].clone();
+    assert_eq!(updated["version"], 3, "one more with each update");
+    // Another environment has none of it.
+    let staging = json!({ "app": "tanks", "environment": "staging", "device": "a device of another realm" });
+    let (_, other) = hall.call("POST", "/auth/device", None, staging).await;
+    let other = other["access_token"].as_str().unwrap();
+    assert_eq!(hall.bad("POST", "/rooms/join", other, json!({ "code": code })).await, "no_such_room");
 }

@@ -87,3 +87,65 @@ fn its_game_is_a_game() {
     let game = Game::read("tanks", &example("Games"), &RuleSets::built_in()).expect("a game");
     assert_eq!(game.modes().collect::<Vec<_>>(), ["blitz"]);
 }
+
+const COMING_FROM: &str = include_str!("../../../../docs/coming-from.md");
+
+/// Each call, status and property that RUN.game's document names has its line.
+#[test]
+fn r2_each_call_of_run_has_its_line() {
+    let (_, section) = COMING_FROM.split_once("\n## RUN.game\n").expect("the heading is there");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let lines: Vec<&str> = section.lines().filter(|line| line.starts_with("| ")).collect();
+    for named in [
+        "createRoomAsync",
+        "joinOrCreateRoomAsync",
+        "join by code",
+        "list a user's rooms",
+        "subscribe to data, messages, game events; unsubscribe",
+        "update room data, read it",
+        "sendRoomMessageAsync",
+        "read messages",
+        "startRoomGameAsync",
+        "proposeMoveAsync",
+        "optimisticGameState",
+        "lastProposedMoveId",
+        "validate a move",
+        "resignedBy",
+        "isGameOver",
+        "leaveRoomAsync",
+        "kick",
+        "onTurnStart",
+        "onGameEnd",
+        "context.notificationParams.roomId",
+        "admins",
+        "paused",
+        "archived",
+        "versionTag",
+        "config.json",
+    ] {
+        assert!(lines.iter().any(|line| line.contains(named)), "{named} has no line");
+    }
+    for word in [
+        "gameType",
+        "rulesPreset",
+        "minPlayers",
+        "maxPlayers",
+        "playerRoles",
+        "playerInitialization",
+        "matchmaking.defaultCriteria",
+        "createOptions",
+        "privateMatchDefaults",
+        "allowCustomCode",
+        "defaultRules.turnBased",
+        "defaultRules.allowedMessageTypes",
+        "serverGenericValidationStatus",
+        "serverCustomValidationStatus",
+        "clientConsensusStatus",
+        "hostProfileId",
+        "roomCode",
+        "isPrivate",
+        "customMetadata",
+    ] {
+        assert!(DOCUMENT.contains(word), "{word} stands nowhere");
+    }
+}

@@ -70,7 +70,7 @@ export type BoardWriters = "players" | "server" | "rules";
 /** The result of one check of a move. */
 export type Check = "not_applicable" | "pending" | "valid" | "invalid" | "disputed" | "superseded";
 
-/** The results of a move's checks. A move that fails the checks of the server or the rules is refused at once and not */
+/** The results of a move's checks. */
 export interface Checks {
   peers: Check;
   rules: Check;

@@ -176,6 +176,8 @@ impl Subscriptions {
         }
         drop(open);
         Self::say_end(services, &key, &gone);
+        let has_seat = |reader: &Subscription| room.players().iter().any(|player| player.id == reader.player);
+        let readers: Vec<_> = readers.into_iter().filter(|reader| !has_seat(reader)).collect();
         let at_ms = services.time().now_ms();
         for notice in effects.iter().filter_map(|effect| match effect {
             Effect::Notice(notice) if notice.is_public => Some(notice),
@@ -185,7 +187,7 @@ impl Subscriptions {
             let told = Watched { kind: notice.kind.as_str(), at_ms, notice: content };
             let Ok(text) = serde_json::to_string(&told) else { continue };
             let text: Arc<str> = text.into();
-            // Notices for players come by their inboxes, those of their own leaving too.
+            // Players have their inboxes, also for what is addressed to them as they leave.
             let wants = |reader: &&Subscription| {
                 reader.topics.contains(&notice.kind.topic()) && !notice.to.contains(&reader.player)
             };
