@@ -190,16 +190,6 @@ impl PacketLogWriter {
         out.put_u8(u8::try_from(left_out.len()).unwrap_or(LEFT_OUT_MAX).min(LEFT_OUT_MAX));
         left_out.iter().take(LEFT_OUT_MAX.into()).for_each(|name| out.put_str(name));
         out.put_bytes(&bytes);
-<<<<<<< HEAD
-        // The other end of a path welcomes with the same room.
-        if let (Some(welcome), None) = (welcome, path) {
-            out.put_varint(at);
-            out.put_u8(1);
-            out.put_str(welcome.code.as_str());
-            out.put_varint(welcome.member.0.into());
-            out.put_u16(welcome.tick_rate.hz());
-            out.put_bytes(&welcome.schema);
-        }
         self.within_bounds(out, at)
     }
 
@@ -231,8 +221,6 @@ impl PacketLogWriter {
 
     /// The entry, or the end of the log if there is no room for it.
     fn within_bounds(&mut self, mut out: Vec<u8>, at: u64) -> Vec<u8> {
-=======
->>>>>>> 1a5c84f226b46b1d676d5ed26439b15379531394
         match self.bytes_left.checked_sub(out.len() as u64) {
             Some(left) => self.bytes_left = left,
             None => {

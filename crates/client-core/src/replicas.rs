@@ -196,7 +196,7 @@ impl Replicas {
         payload: Bytes,
         arrived: Instant,
     ) -> Result<(), ReplicaError> {
-        let state = OwnState::decode(payload).map_err(|error| StreamError::from(error))?;
+        let state = OwnState::decode(payload).map_err(StreamError::from)?;
         self.other(from).remote.apply_direct(id, state, arrived).map(drop)
     }
 

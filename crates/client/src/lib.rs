@@ -138,14 +138,11 @@ mod documents {
     struct Impair;
     #[doc = include_str!("../../../docs/recording.md")]
     struct Recording;
-<<<<<<< HEAD
     #[cfg(feature = "server")]
     #[doc = include_str!("../../../docs/testing.md")]
     struct Testing;
-=======
     #[doc = include_str!("../../../docs/dump.md")]
     struct Dump;
->>>>>>> 1a5c84f226b46b1d676d5ed26439b15379531394
     #[cfg(feature = "online")]
     #[doc = include_str!("../../../docs/coming-from.md")]
     struct ComingFrom;

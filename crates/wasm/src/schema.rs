@@ -36,7 +36,6 @@ pub(crate) fn schema(value: Value, path: &str) -> Result<Schema, Fault> {
 pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
     let tolerances = record.record("tolerance")?;
     let longest_ms = record.int::<u16>("longestIntervalMs")?;
-    let radius = record.record("radius")?.map(|given| read_radius(given)).transpose()?;
     let component = read_component(&mut record)?;
     let mut builder = Template::builder(component.name()).priority(component.priority());
     for field in component.fields() {
@@ -45,15 +44,10 @@ pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
     if let Some(longest_ms) = longest_ms {
         builder = builder.longest_interval(Duration::from_millis(longest_ms.into()));
     }
-<<<<<<< HEAD
-    if let Some((field, radius)) = radius {
-        builder = builder.radius(&field, radius);
-=======
     if let Some(mut radius) = record.record("radius")? {
         let (field, metres) = (radius.text("field")?, radius.number("within")?);
         builder = builder.radius(&radius.need("field", field)?, radius.need("within", metres)?);
         radius.end()?;
->>>>>>> 1a5c84f226b46b1d676d5ed26439b15379531394
     }
     for (field, value) in tolerances.map(|mut all| all.all()).unwrap_or_default() {
         let mut given = Record::new(value, &record.at(&format!("tolerance.{field}")))?;
@@ -71,15 +65,6 @@ pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
     let built = builder.build().map_err(|error| Fault::at("bad_schema", "own", &error.to_string()));
     record.end()?;
     built
-}
-
-/// The field with a player's position, and the distance at which its state is sent at the lowest rate.
-fn read_radius(mut record: Record) -> Result<(String, f64), Fault> {
-    let field = record.text("field")?;
-    let field = record.need("field", field)?;
-    let radius = number(&mut record, "distance")?;
-    record.end()?;
-    Ok((field, radius))
 }
 
 fn read_component(record: &mut Record) -> Result<Component, Fault> {

@@ -1,8 +1,6 @@
 //! Paths between members of whom none is the authority: each two that want all paths are introduced.
 
-use super::Room;
-use parlor_proto::wire::path::PathRole;
-use parlor_proto::{MemberId, PathId, limits};
+use parlor_proto::{MemberId, PathId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The pairs of members that were introduced.
@@ -42,9 +40,20 @@ impl Mesh {
         self.pairs.clear();
     }
 
-    fn is_due(&self, pair: (MemberId, MemberId)) -> bool {
+    /// Whether two members, the lower one first, are to be introduced.
+    pub(super) fn is_due(&self, pair: (MemberId, MemberId)) -> bool {
         let is_up = self.pairs.get(&pair).is_some_and(|pair| !pair.up.is_empty());
         !is_up && (self.fresh.contains(&pair.0) || self.fresh.contains(&pair.1))
+    }
+
+    /// Notes a path that was offered to two members.
+    pub(super) fn offered(&mut self, pair: (MemberId, MemberId), path: PathId) {
+        self.pairs.insert(pair, Pair { path, up: BTreeSet::new() });
+    }
+
+    /// Notes that a member was introduced to all others.
+    pub(super) fn introduced(&mut self, member: MemberId) {
+        self.fresh.remove(&member);
     }
 
     /// Notes what a member says of a path. Returns the other end if that is news.
@@ -54,34 +63,5 @@ impl Mesh {
             self.pairs.iter_mut().find(|(ends, pair)| is_of(ends) && pair.path == id)?;
         let is_news = if is_up { pair.up.insert(from) } else { pair.up.remove(&from) };
         is_news.then_some(if from == low { high } else { low })
-    }
-}
-
-impl Room {
-    /// Introduces members that want all paths to each other, as far as they named their addresses.
-    pub(super) fn offer_mesh(&mut self) {
-        let authority = self.authority.member();
-        if authority.is_some() && self.state.is_handed_over() {
-            return;
-        }
-        let wanting = self.paths.wanting_all().filter(|member| Some(*member) != authority);
-        let wanting: Vec<MemberId> =
-            wanting.filter(|member| !self.spectates(*member)).take(limits::MESH_MEMBERS_MAX).collect();
-        for (at, low) in wanting.iter().enumerate() {
-            for high in &wanting[at + 1..] {
-                let pair = (*low, *high);
-                let knows = self.view(*low).sees_member(*high) && self.view(*high).sees_member(*low);
-                if knows
-                    && self.paths.mesh().is_due(pair)
-                    && let Some(path) =
-                        self.introduce((PathRole::Accept, *low), (PathRole::Dial, *high), false)
-                {
-                    self.paths.mesh_mut().pairs.insert(pair, Pair { path, up: BTreeSet::new() });
-                }
-            }
-        }
-        wanting.iter().for_each(|member| {
-            self.paths.mesh_mut().fresh.remove(member);
-        });
     }
 }

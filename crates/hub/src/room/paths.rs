@@ -71,14 +71,6 @@ impl Paths {
         self.mesh.remove(member);
     }
 
-    pub(super) fn mesh(&self) -> &Mesh {
-        &self.mesh
-    }
-
-    pub(super) fn mesh_mut(&mut self) -> &mut Mesh {
-        &mut self.mesh
-    }
-
     /// Returns the members that want a path to each other member, and named their addresses.
     pub(super) fn wanting_all(&self) -> impl Iterator<Item = MemberId> {
         let wants_all = |reach: &Reach| reach.named.as_ref().is_some_and(|named| named.candidates.wants_all);
@@ -145,6 +137,31 @@ impl Room {
         waiting.into_iter().for_each(|member| self.offer_path(host, member));
     }
 
+    /// Introduces members that want all paths to each other, as far as they named their addresses.
+    fn offer_mesh(&mut self) {
+        let authority = self.authority.member();
+        if authority.is_some() && self.state.is_handed_over() {
+            return;
+        }
+        let wanting = self.paths.wanting_all().filter(|member| Some(*member) != authority);
+        let wanting: Vec<MemberId> =
+            wanting.filter(|member| !self.spectates(*member)).take(limits::MESH_MEMBERS_MAX).collect();
+        for (at, low) in wanting.iter().enumerate() {
+            for high in &wanting[at + 1..] {
+                let pair = (*low, *high);
+                let knows = self.view(*low).sees_member(*high) && self.view(*high).sees_member(*low);
+                if knows
+                    && self.paths.mesh.is_due(pair)
+                    && let Some(path) =
+                        self.introduce((PathRole::Accept, *low), (PathRole::Dial, *high), false)
+                {
+                    self.paths.mesh.offered(pair, path);
+                }
+            }
+        }
+        wanting.into_iter().for_each(|member| self.paths.mesh.introduced(member));
+    }
+
     fn offer_path(&mut self, host: MemberId, member: MemberId) {
         let knows = self.view(member).sees_member(host) && self.view(host).sees_member(member);
         // A spectator is relayed to: it learns no address, and its packets reach no host unread.
@@ -161,7 +178,7 @@ impl Room {
     }
 
     /// Offers two members a path to each other. Returns it, unless neither has an address for the other.
-    pub(super) fn introduce(
+    fn introduce(
         &mut self,
         accepting: (PathRole, MemberId),
         dialing: (PathRole, MemberId),

@@ -65,11 +65,7 @@ export interface Tolerance {
   readonly lateByMs?: number;
   /** A position that moves farther within one step is a teleport. Default: never. */
   readonly jump?: number;
-<<<<<<< HEAD
-  /** How urgent changes of the field are to distant players: 256 is normal, 512 twice as urgent. Default: the field's priority. */
-=======
   /** How urgent its changes are to distant players: 512 is twice as urgent as 256. Default: the component's priority, 256. */
->>>>>>> 1a5c84f226b46b1d676d5ed26439b15379531394
   readonly priority?: number;
 }
 
@@ -80,13 +76,8 @@ export interface OwnDefinition {
   readonly tolerance?: Readonly<Record<string, Tolerance>>;
   /** The longest time before a changed state is sent, in ms, up to 500. Default: 500. */
   readonly longestIntervalMs?: number;
-<<<<<<< HEAD
-  /** The distance, by a position of the component, at which it is sent at the lowest rate. Default: that of the room. */
-  readonly radius?: { readonly field: string; readonly distance: number };
-=======
   /** Others get it the more rarely the farther away they are, from `within` on four times a second. `field` is its position. */
   readonly radius?: { readonly field: string; readonly within: number };
->>>>>>> 1a5c84f226b46b1d676d5ed26439b15379531394
 }
 
 /** An own state as the core knows it. */
