@@ -121,6 +121,26 @@ async fn threat_44_r2_a_socket_subscribes_to_so_many_rooms() {
 }
 
 #[tokio::test]
+async fn threat_44_r2_an_account_takes_few_of_the_places_of_a_room() {
+    let hall = Hall::open().await;
+    let [(host, _), (eve, _), (ada, _)] =
+        [hall.player("host").await, hall.player("eve").await, hall.player("ada").await];
+    let id = room(&hall, &host, json!({ "spectators": true, "auto_start": false })).await.1;
+    let (subscribe, mut watching) = (json!({ "room": id }), Vec::new());
+    for _ in 0..4 {
+        let mut one = socket(&hall, &eve).await;
+        assert!(one.ask("turn.subscribe", subscribe.clone()).await["output"].is_object());
+        watching.push(one);
+    }
+    let mut fifth = socket(&hall, &eve).await;
+    let refused = fifth.ask("turn.subscribe", subscribe.clone()).await;
+    assert_eq!(refused["error"]["code"], "too_many_subscriptions");
+    assert!(socket(&hall, &ada).await.ask("turn.subscribe", subscribe.clone()).await["output"].is_object());
+    watching[0].ask("turn.unsubscribe", subscribe.clone()).await;
+    assert!(fifth.ask("turn.subscribe", subscribe).await["output"].is_object());
+}
+
+#[tokio::test]
 async fn r2_what_was_said_is_read_in_pages_also_after_a_restart() {
     let hall = Hall::open().await;
     let [(ada, ada_id), (eve, _)] = [hall.player("ada").await, hall.player("eve").await];

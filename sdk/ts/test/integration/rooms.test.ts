@@ -163,7 +163,7 @@ describe("a room", () => {
     expect([stamped.from, typeof stamped.order]).toEqual([b.me, "number"]);
     const { eventTimeMs } = stamped as { eventTimeMs?: number };
     expect(Math.abs(a.serverTimeMs - eventTimeMs!)).toBeLessThan(10_000);
-    expect(atA.filter(({ it }) => "eventTimeMs" in it)).toHaveLength(1);
+    expect(atA.filter(({ it }) => "eventTimeMs" in (it as object))).toHaveLength(1);
     expect(atA.find(({ type }) => type === "bytes")!.it).toMatchObject({ from: b.me, channel: 16, bytes: new Uint8Array([1, 2, 3]) });
     expect(() => b.send("host", "x", 1, { lane: "fast" as never })).toThrow("no lane");
     expect(() => b.send(99, "x", 1)).toThrow(ParlorError);

@@ -24,6 +24,8 @@ use std::sync::{Arc, Mutex};
 const ROOMS_MAX: usize = 16;
 /// Maximum number of subscriptions to one room.
 const READERS_MAX: usize = 256;
+/// Maximum number of these of one account, by several sockets: few accounts cannot take all places.
+const READERS_OF_ACCOUNT_MAX: usize = 4;
 /// The kind of the last notice of a subscription that the server ends.
 const ENDED: &str = "unsubscribed";
 
@@ -135,7 +137,14 @@ impl Subscriptions {
                 format!("a connection follows at most {ROOMS_MAX} rooms: unsubscribe from one first");
             return Err(too_many(sentence));
         }
-        if open.by_room.get(&key).is_some_and(|readers| readers.len() >= READERS_MAX) {
+        let readers = open.by_room.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let own = readers.iter().filter(|reader| reader.account == subscription.account).count();
+        if own >= READERS_OF_ACCOUNT_MAX {
+            return Err(too_many(format!(
+                "{READERS_OF_ACCOUNT_MAX} connections of this account follow this room already: close one of them"
+            )));
+        }
+        if readers.len() >= READERS_MAX {
             return Err(too_many(format!("{READERS_MAX} follow this room already: read it now and then")));
         }
         open.by_feed.entry(feed).or_default().push(key.clone());
