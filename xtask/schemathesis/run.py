@@ -29,7 +29,7 @@ ROLES = ["nobody", "player", "server", "admin"]
 
 
 # For players with an open JSON socket, which schemathesis has not. Tests of the services ask them with one.
-NEEDS_SOCKET = {"presence.set"} | {f"matchmaking.{name}" for name in ("enter", "read", "leave", "confirm", "opened", "again")}
+NEEDS_SOCKET = {"presence.set", "turn.subscribe", "turn.unsubscribe"} | {f"matchmaking.{name}" for name in ("enter", "read", "leave", "confirm", "opened", "again")}
 
 
 def main():

@@ -1,9 +1,9 @@
 //! Direct paths between members and their host, and among members.
 //!
 //! A path is a second session between two members, over a connection of their own; the sessions of both with the
-//! hub go on. One that has the host at an end carries the room's state and inputs as well. The hub introduces the two, and a driver connects them. Whatever the two ends
-//! must agree on (switches of routes, acknowledgements) is handled on arrival, even if the game does not
-//! poll. What the game reads changes only in its polls.
+//! hub go on. One that has the host at an end carries the room's state and inputs as well. The hub introduces the
+//! two, and a driver connects them. Whatever the two ends must agree on (switches of routes, acknowledgements) is
+//! handled on arrival, even if the game does not poll. What the game reads changes only in its polls.
 
 mod host;
 mod link;
@@ -174,7 +174,12 @@ impl Paths {
 impl Paths {
     /// Handles the hub's offer of a path to another member: follows it, now or within [`PATH_TRY_TIMEOUT`].
     fn offered(&mut self, offer: PathOffer, around: &Around<'_>, now: Instant) {
-        if around.options.paths == PathMode::Relay || around.is_closed || self.by_id.contains_key(&offer.id) {
+        let is_wanted = match around.options.paths {
+            PathMode::Relay => false,
+            PathMode::Mesh => true,
+            PathMode::Local | PathMode::Auto | PathMode::P2p => offer.has_authority,
+        };
+        if !is_wanted || around.is_closed || self.by_id.contains_key(&offer.id) {
             return;
         }
         // A later offer replaces an earlier one. No room has more members than this: a hub that names more is malicious.
