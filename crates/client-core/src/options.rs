@@ -80,6 +80,8 @@ pub struct Options {
     pub spectate: bool,
     /// How many spectators the new room takes, 0 to 64. Default: 8. At most as many as leave the room 256 members in all.
     pub spectators: u16,
+    /// How much later than its players the spectators of the new room see it: zero, or 1 s to 5 min. Default: zero.
+    pub spectator_delay: Duration,
     /// Host timeout: after this silence of the host another member takes the host role. 100 ms to 10 s.
     /// `None` disables migration: the room ends with its host.
     pub host_timeout: Option<Duration>,
@@ -202,6 +204,7 @@ impl Options {
             grace: None,
             spectate: false,
             spectators: limits::SPECTATORS_DEFAULT,
+            spectator_delay: Duration::ZERO,
             host_timeout: None,
             migration_grace: MIGRATION_GRACE_DEFAULT,
             migration_pause: None,
@@ -226,6 +229,7 @@ impl Options {
             secret: self.secret.clone(),
             tick_rate,
             host_timeout_ms: self.host_timeout.map(timeout_ms),
+            spectator_delay_ms: timeout_ms(self.spectator_delay),
             schema: self.schema.as_ref().map(|schema| schema.encode()).unwrap_or_default(),
             ..RoomSettings::new(kind, max_players)
         };

@@ -42,6 +42,7 @@ impl House {
             max_players: 256,
             tick_rate: TickRate::DEFAULT,
             host_timeout_ms: None,
+            spectator_delay_ms: 0,
             schema: bytes::Bytes::new(),
             label: String::new(),
             keep: false,

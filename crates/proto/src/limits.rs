@@ -91,6 +91,10 @@ pub const MEMBERS_MAX_SERVER_RUN: u16 = 256;
 pub const SPECTATORS_MAX: u16 = 64;
 /// Default of the most spectators of a room.
 pub const SPECTATORS_DEFAULT: u16 = 8;
+/// The shortest spectator delay of a room that has one.
+pub const SPECTATOR_DELAY_MS_MIN: u32 = 1_000;
+/// The longest spectator delay.
+pub const SPECTATOR_DELAY_MS_MAX: u32 = 300_000;
 
 /// Longest name of a member, in bytes of UTF-8.
 pub const NAME_BYTES_MAX: usize = 48;

@@ -115,6 +115,7 @@ fn terms(record: &mut Record, options: &mut Options) -> Result<(), Fault> {
     if let Some(spectators) = record.int("spectators")? {
         options.spectators = spectators;
     }
+    options.spectator_delay = ms(record.int("spectatorDelayMs")?.unwrap_or_default());
     Ok(())
 }
 

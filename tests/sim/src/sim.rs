@@ -10,7 +10,7 @@ use parlor_hub::{Config, Hub, HubEvent};
 use parlor_impair::{Direction, Rng};
 use parlor_proto::session::{self, Session};
 use parlor_proto::wire::handshake::{Hello, Intent};
-use parlor_proto::{ConnectionId, Instant, LinkKind, Packet, RoomCode, RoomId};
+use parlor_proto::{ConnectionId, Instant, LinkKind, MemberId, Packet, RoomCode, RoomId};
 use paths::Between;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -382,6 +382,15 @@ impl Sim {
     pub fn stall_hub(&mut self, time: Duration) {
         self.transcript.line(self.now, "hub", format_args!("is not run for {time:?}"));
         self.hub_runs_at = self.now + time;
+    }
+
+    /// Removes a member, as an operator does.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    pub fn remove_member(&mut self, code: RoomCode, member: MemberId, reason: &str) {
+        self.hub.remove_member(code, member, reason.to_owned(), self.now).expect("it is there");
+        self.turn();
     }
 
     /// Shuts the hub down.

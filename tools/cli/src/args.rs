@@ -70,6 +70,12 @@ pub(crate) struct PlayArgs {
     /// Maximum number of players, for the host
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(2..=16), conflicts_with_all = ["room", "join"])]
     pub max_players: u16,
+    /// How much later than the players spectators see the room, for its host, such as 5s: 1s to 300s [default: no later]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with_all = ["room", "join"])]
+    pub spectator_delay: Option<Duration>,
+    /// Watch a room, and take no player's seat
+    #[arg(long, conflicts_with_all = ["find", "record"])]
+    pub watch: bool,
     /// Code of the room, for the host: 4 to 12 letters and digits [default: drawn by the server]
     #[arg(long, value_name = "CODE", conflicts_with_all = ["room", "join"])]
     pub code: Option<String>,

@@ -207,7 +207,9 @@ impl Player {
 
     fn round(&mut self) -> anyhow::Result<()> {
         self.listen()?;
-        self.talk.speak(&self.room)?;
+        if !self.room.is_spectator() {
+            self.talk.speak(&self.room)?;
+        }
         self.tell()?;
         if let Some(opened) = &mut self.opened {
             let code = self.room.info().code.filter(|_| self.room.is_connected());
@@ -222,8 +224,10 @@ impl Player {
         let Player { room, pilot, world, seen, .. } = self;
         while let Some(mut step) = room.step() {
             seen.steps += 1;
-            let input = pilot.steer(&step, world.as_ref());
-            step.send_input(&input)?;
+            if !step.is_spectator() {
+                let input = pilot.steer(&step, world.as_ref());
+                step.send_input(&input)?;
+            }
             match step.host() {
                 Some(mut host) => simulate(&mut host, world)?,
                 // Whoever was the host goes on with another's world if it is the host again.

@@ -159,12 +159,12 @@ fn what_the_host_decides_otherwise_is_taken_and_steps_are_run_again() {
             // Only the host knows this change.
             apps[0].world_mut().get_mut::<Position>(tank).unwrap().at[1] += 1.0;
         }
-        corrections >= 5
+        // On a slow machine a member may be corrected in its newest step: then there is nothing to run again.
+        corrections >= 5 && seat(apps[1]).again >= 5
     });
     let position = rest(&mut host, &mut member, tank);
     assert!(position.at[1] >= 5.0, "the pushes count: {position:?}");
     let Seat { sampled, fresh, again, once, steps, shown, asked, .. } = seat(&member);
-    assert!(*again >= 5, "{again} steps were run again");
     assert_eq!(sampled, fresh, "an input is sampled for a step, and not when that is run again");
     assert_eq!(once, fresh);
     assert_eq!(*asked, fresh + again);

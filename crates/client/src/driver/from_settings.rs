@@ -48,6 +48,7 @@ fn multiplayer(table: &Multiplayer, options: &mut Options, connect: &mut Connect
     connect.conditions = table.impairment.map(Conditions::new);
     set(&mut options.spectators, &table.spectators);
     if matches!(options.intent, Wish::Host { .. } | Wish::Match { .. }) {
+        set(&mut options.spectator_delay, &table.spectator_delay_ms.map(ms));
         options.presence = table.presence_ms.map(ms).or(options.presence);
         options.grace = table.grace_ms.map(ms).or(options.grace);
     }
@@ -105,6 +106,7 @@ mod tests {
         environment = "beta"
         max_players = 9
         spectators = 3
+        spectator_delay_ms = 20000
         tick_hz = 60
         host_migration = true
         host_timeout_ms = 400
@@ -142,6 +144,7 @@ mod tests {
         assert_eq!((options.paths, options.reconnect, options.lead), (PathMode::Auto, false, true));
         assert_eq!((options.migration_grace, options.migration_pause), (Duration::from_secs(5), Some(false)));
         assert_eq!((options.protocol, options.spectators), (Protocol::Reliable, 3));
+        assert_eq!(options.spectator_delay, Duration::from_secs(20));
         assert_eq!((options.simulation_delay_ticks, options.resimulate_ticks), (4, 8));
         assert_eq!(options.rewind_max, Duration::from_millis(100));
         let policy = ReconnectPolicy { attempts: 3, delay_factor: 1.0, ..ReconnectPolicy::default() };

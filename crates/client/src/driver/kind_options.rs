@@ -81,6 +81,18 @@ impl<K: Opens> RoomBuilder<K> {
         self
     }
 
+    /// Sets how much later than its players the [spectators](JoinBuilder::spectate) of a new room see it: 1 s to 5 min. Default: zero,
+    /// no later. The server keeps what happens for as long, so nothing of the present reaches a spectator, whatever its client does.
+    /// Players do not see such spectators, and have no direct paths to each other.
+    ///
+    /// ```no_run
+    /// let room = parlor::Room::host("tanks").spectator_delay(std::time::Duration::from_secs(30)).open();
+    /// ```
+    pub fn spectator_delay(mut self, delay: Duration) -> Self {
+        self.options.spectator_delay = delay;
+        self
+    }
+
     /// Sets the steps per second of a new room: 1 to 240. Default: 30.
     pub fn tick_hz(mut self, hz: u16) -> Self {
         let rate = TickRate::new(hz);

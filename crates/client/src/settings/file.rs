@@ -21,6 +21,8 @@ const PLAYERS_MIN: u64 = 2;
 /// Of a dedicated host; a player's room has its own maximum.
 const PLAYERS_MAX: u64 = 255;
 const SPECTATORS_MAX: u64 = limits::SPECTATORS_MAX as u64;
+const SPECTATOR_DELAY_MS_MIN: u64 = limits::SPECTATOR_DELAY_MS_MIN as u64;
+const SPECTATOR_DELAY_MS_MAX: u64 = limits::SPECTATOR_DELAY_MS_MAX as u64;
 const TICK_HZ_MAX: u64 = limits::TICK_HZ_MAX as u64;
 const HOST_TIMEOUT_MS_MIN: u64 = limits::HOST_TIMEOUT_MS_MIN as u64;
 const HOST_TIMEOUT_MS_MAX: u64 = limits::HOST_TIMEOUT_MS_MAX as u64;
@@ -84,6 +86,8 @@ pub(crate) struct Multiplayer {
     pub(crate) max_players: Option<u16>,
     #[serde(deserialize_with = "bounded::<_, u16, 0, SPECTATORS_MAX>")]
     pub(crate) spectators: Option<u16>,
+    #[serde(deserialize_with = "bounded::<_, u32, SPECTATOR_DELAY_MS_MIN, SPECTATOR_DELAY_MS_MAX>")]
+    pub(crate) spectator_delay_ms: Option<u32>,
     #[serde(alias = "tick_rate", deserialize_with = "bounded::<_, u16, 1, TICK_HZ_MAX>")]
     pub(crate) tick_hz: Option<u16>,
     pub(crate) host_migration: Option<bool>,

@@ -1,6 +1,6 @@
 //! Operator API: list, inspect and close rooms; remove members.
 
-use super::events::{RoomSummary, summary};
+use super::events::RoomSummary;
 use super::index::is_public_match;
 use super::{Hub, HubEvent, Output, Seated};
 use crate::room::{self, MemberSummary};
@@ -99,8 +99,8 @@ impl Hub {
         let (mut left, mut page) = (rooms.peekable(), RoomPage::default());
         for (code, id) in left.by_ref().take(ROOMS_LOOKED_AT_MAX) {
             (page.last, page.looked_at) = (Some(code), page.looked_at + 1);
-            let room = self.rooms.get(&id).map(|seated| &seated.room).filter(|room| query.wants(room));
-            page.rooms.extend(room.map(summary));
+            let seated = self.rooms.get(&id).filter(|seated| query.wants(&seated.room));
+            page.rooms.extend(seated.map(|seated| self.summary(seated)));
             if page.rooms.len() >= query.limit {
                 break;
             }
@@ -111,8 +111,10 @@ impl Hub {
 
     /// Returns a room and its members.
     pub fn room_details(&self, code: RoomCode) -> Option<RoomDetails> {
-        let room = &self.seated(code)?.1.room;
-        Some(RoomDetails { room: summary(room), members: room.member_summaries() })
+        let (_, seated) = self.seated(code)?;
+        let mut members = seated.room.member_summaries();
+        members.extend(self.spectators_of_copy(seated));
+        Some(RoomDetails { room: self.summary(seated), members })
     }
 
     /// Ends a room and sends its members the reason, cut to
@@ -138,8 +140,11 @@ impl Hub {
         reason: String,
         now: Instant,
     ) -> Result<(), NotThere> {
-        let (id, seated) = self.seated(code).ok_or(NotThere::Room)?;
-        let connection = *seated.connections.get(&member).ok_or(NotThere::Member)?;
+        let found = self.seated(code).ok_or(NotThere::Room)?;
+        let parts = [Some(found), self.copy_of(found.1)].into_iter().flatten();
+        let mut seats = parts.filter_map(|(id, seated)| Some((id, *seated.connections.get(&member)?)));
+        let (id, connection) = seats.next().ok_or(NotThere::Member)?;
+        drop(seats);
         let (close, leave) = (CloseReason::Kicked { reason: reason.clone() }, LeaveReason::Kicked { reason });
         self.turn_out(id, member, connection, close, leave, now);
         Ok(())

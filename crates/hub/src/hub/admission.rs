@@ -1,7 +1,6 @@
 //! Admits clients to rooms and announces them.
 
 use super::cycle::{MEASURE_INTERVAL, Timer};
-use super::events::summary;
 use super::resume::welcome_to;
 use super::{Config, Hub, HubEvent, Output, RETRY_AFTER_SHUTDOWN, Seated};
 use crate::admission_policy::{Admitted, Guess, Origin, Outcome};
@@ -97,7 +96,7 @@ impl Hub {
         if !state.session.is_open() {
             // It left or violated the protocol together with its hello: the room need not learn of it.
             state.seat = None;
-            return self.unseat(room, member);
+            return self.unseat(room, member, now);
         }
         if returns {
             self.take_gone((room, member));
@@ -138,8 +137,9 @@ impl Hub {
             }
             Intent::Resume(_) | Intent::Path(_) => unreachable!("it was answered before"),
         };
-        let id = id.map_err(Rejection::Refused)?;
-        let (session, spectates) = (self.draw_session(), hello.spectates());
+        let spectates = hello.spectates();
+        let id = id.and_then(|id| self.joined_room(id, spectates)).map_err(Rejection::Refused)?;
+        let session = self.draw_session();
         if let Some((older, member)) = user.and_then(|user| self.away_user(id, user, spectates)) {
             let next = self.draw_token();
             let seated = self.rooms.get(&id).expect("the room was just found");
@@ -184,11 +184,11 @@ impl Hub {
     }
 
     /// Frees a seat that was reserved and not taken.
-    fn unseat(&mut self, id: RoomId, member: MemberId) {
+    fn unseat(&mut self, id: RoomId, member: MemberId, now: Instant) {
         let Some(seated) = self.rooms.get_mut(&id) else { return };
         seated.connections.remove(&member);
-        if seated.room.is_empty() {
-            self.end(id, CloseReason::Left);
+        if seated.is_abandoned() {
+            self.end(id, CloseReason::Left, now);
         }
     }
 
@@ -261,7 +261,8 @@ impl Hub {
         if settings.keep && !self.config.keeps {
             return Err(Refusal::NotKept);
         }
-        if self.rooms.len() >= self.config.rooms_max {
+        let opens = 1 + usize::from(settings.spectator_delay_ms > 0);
+        if self.rooms.len() + opens > self.config.rooms_max {
             return Err(Refusal::ServerFull);
         }
         if settings.keep {
@@ -318,15 +319,21 @@ impl Hub {
             spectators: hello.spectators(),
         };
         let head = self.config.record.then(|| room::log::head(&setup));
-        let room = Room::new(setup).map_err(|error| {
+        let shards = self.config.shards.count() as u64;
+        let copy = RoomId(id.0 + shards);
+        let opened =
+            Room::new(setup.clone()).and_then(|room| Ok((room, self.open_copy(&setup, copy, origin)?)));
+        let (room, part) = opened.map_err(|error| {
             self.directory.remove(code);
             Refusal::BadRequest { detail: error.to_string() }
         })?;
-        self.next_room += self.config.shards.count() as u64;
+        let seated = Seated { part, ..Seated::new(room, origin) };
+        self.next_room = seated.copy().unwrap_or(id).0 + shards;
         self.outputs.extend(head.map(|bytes| Output::Recorded { room: id, bytes }));
-        self.outputs.push_back(Output::Event(HubEvent::RoomOpened(summary(&room))));
-        self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(id))));
-        let seated = Seated::new(room, origin);
+        self.outputs.push_back(Output::Event(HubEvent::RoomOpened(self.summary(&seated))));
+        for room in [id].into_iter().chain(seated.copy()) {
+            self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(room))));
+        }
         self.index.opened(seated.room.setup());
         self.begin_host_timeout(id, &seated, now);
         self.rooms.insert(id, Box::new(seated));

@@ -27,6 +27,8 @@ pub(super) enum Timer {
     HostTimeout(RoomId),
     /// Time to pass on measurements.
     Measure(RoomId),
+    /// Something waits for the delayed copy of a room no more.
+    Delayed(RoomId),
     /// A held-back flush is due.
     Flush(RoomId),
     /// Budgets may allow queued messages, and lost updates can be sent again.
@@ -49,6 +51,7 @@ impl Hub {
                 Timer::Ended(session) => drop(self.ended.remove(&session)),
                 Timer::HostTimeout(room) => self.look_at_host(room, now),
                 Timer::Measure(room) => self.measure(room, now),
+                Timer::Delayed(copy) => self.run_copy(copy, now),
                 Timer::Flush(room) => self.due_rooms.push(room),
                 Timer::Release(room) => self.release(room, now),
             }

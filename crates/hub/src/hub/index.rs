@@ -42,7 +42,9 @@ impl Index {
         if is_public_match(setup)
             && let Some(of_label) = self.labels.get_mut(&key)
         {
-            of_label.remove(&setup.code);
+            if of_label.get(&setup.code) == Some(&setup.id) {
+                of_label.remove(&setup.code);
+            }
             if of_label.is_empty() {
                 self.labels.remove(&key);
             }

@@ -6,6 +6,7 @@
 //! If an address or the total is over its limit, the largest room of the largest address ends, so that small
 //! users do not pay for it. New rooms are refused before that point.
 
+use super::delayed::Part;
 use super::{Hub, Seated};
 use crate::admission_policy::Origin;
 use crate::room;
@@ -142,10 +143,11 @@ impl Hub {
     }
 
     /// Recounts a room; returns its size and its host.
-    fn count(&mut self, id: RoomId) -> Option<(usize, Option<MemberId>)> {
-        let Seated { room, bytes, opener, .. } = &mut **self.rooms.get_mut(&id)?;
+    pub(super) fn count(&mut self, id: RoomId) -> Option<(usize, Option<MemberId>)> {
+        let Seated { room, part, bytes, opener, .. } = &mut **self.rooms.get_mut(&id)?;
         let (before, host) = (*bytes, room.authority().member());
-        *bytes = room.memory_bytes();
+        let waiting = if let Part::Copy(waiting) = part { waiting.count() } else { 0 };
+        *bytes = room.memory_bytes() + waiting;
         let after = *bytes;
         self.ledger.change(*opener, before, after);
         Some((after, host))

@@ -3,6 +3,7 @@
 mod admin;
 mod admission;
 mod cycle;
+mod delayed;
 mod events;
 mod gone;
 mod host_timeout;
@@ -177,6 +178,8 @@ pub struct Hub {
     index: Index,
     /// The memory that the rooms use.
     ledger: Ledger,
+    /// Delayed copies whose memory is to be counted again.
+    grown_copies: Vec<RoomId>,
     next_room: u64,
     connections: FxHashMap<ConnectionId, Box<Connection>>,
     /// Those of them that have no link.
@@ -228,6 +231,7 @@ impl Hub {
             rooms: FxHashMap::default(),
             index: Index::default(),
             ledger: Ledger::default(),
+            grown_copies: Vec::new(),
             connections: FxHashMap::default(),
             kept: Kept::default(),
             gone: Kept::default(),
@@ -290,7 +294,9 @@ impl Hub {
     /// Tells a room the direct addresses of a member that wants direct paths.
     fn tell_reachable(&mut self, connection: ConnectionId, now: Instant) {
         let Some(state) = self.connections.get(&connection) else { return };
-        if let Some(((room, member), key)) = state.seat.zip(state.key) {
+        if let Some(((room, member), key)) = state.seat.zip(state.key)
+            && self.rooms.get(&room).is_some_and(|seated| seated.may_have_paths())
+        {
             let (observed, seed) = (state.observed, self.random.next_u64());
             self.tell(room, room::Input::Reachable { member, key, observed, seed }, now);
         }
@@ -384,12 +390,12 @@ impl Hub {
 
     /// Returns the room with this code.
     pub fn room(&self, code: RoomCode) -> Option<RoomSummary> {
-        self.seated(code).map(|(_, seated)| events::summary(&seated.room))
+        self.seated(code).map(|(_, seated)| self.summary(seated))
     }
 
-    /// Returns the number of live rooms.
+    /// Returns the number of live rooms. Delayed copies do not count.
     pub fn room_count(&self) -> usize {
-        self.rooms.len()
+        self.directory.len()
     }
 
     /// Returns the number of connections, in a room or not yet.

@@ -1,5 +1,6 @@
 //! A room of a hub, and what the hub keeps beside it.
 
+use super::delayed::Part;
 use super::gone::Gone;
 use crate::admission_policy::Origin;
 use crate::room::Room;
@@ -11,6 +12,8 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Seated {
     pub(super) room: Room,
+    /// Its part in a pair of a room and its delayed copy.
+    pub(super) part: Part,
     pub(super) connections: BTreeMap<MemberId, ConnectionId>,
     /// The users of members whose token named one.
     pub(super) users: BTreeMap<MemberId, Box<str>>,
@@ -38,6 +41,7 @@ impl Seated {
     pub(super) fn new(room: Room, opener: Origin) -> Self {
         Seated {
             room,
+            part: Part::default(),
             connections: BTreeMap::new(),
             users: BTreeMap::new(),
             gone: BTreeMap::new(),

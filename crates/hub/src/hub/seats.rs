@@ -70,6 +70,9 @@ impl Hub {
         if let Some(from) = grows {
             self.weigh(id, from, now);
         }
+        while let Some(copy) = self.grown_copies.pop() {
+            self.weigh(copy, None, now);
+        }
     }
 
     /// Lets a room handle an input. Returns the member at fault, if any.
@@ -80,20 +83,26 @@ impl Hub {
         now: Instant,
     ) -> Option<(MemberId, PeerMisbehaved)> {
         let seated = self.rooms.get_mut(&id)?;
-        if self.config.record {
+        if self.config.record && !seated.is_copy() {
             let bytes = room::log::entry(now, &input);
             self.outputs.push_back(Output::Recorded { room: id, bytes });
         }
         seated.is_told = true;
+        let copied = seated.copy().and_then(|copy| Some((copy, input.copied()?)));
         let is_lost = matches!(input, room::Input::Fate { delivered: false, .. });
         let before = seated.room.counters();
         let handled = seated.room.handle(input, now);
-        self.stats.add_room(&before, &seated.room.counters());
+        if !seated.is_copy() {
+            self.stats.add_room(&before, &seated.room.counters());
+        }
         if is_lost {
             // Not in this turn: an update that finds its queue full is lost at once, as would be the next.
             self.schedule_release(id, now);
         } else {
             self.schedule_flush(id, now);
+        }
+        if let Some((copy, input)) = copied {
+            self.delay(copy, input, now);
         }
         handled.err()
     }
@@ -137,11 +146,11 @@ impl Hub {
                         state.session.set_terms(limits.keep_alive_ms, limits.silence_ms);
                     }
                 }
-                room::Output::Ended { reason } => self.end(id, reason),
+                room::Output::Ended { reason } => self.end(id, reason, now),
             }
         }
-        if self.rooms.get(&id).is_some_and(|seated| seated.room.is_empty()) {
-            self.end(id, CloseReason::Left);
+        if self.rooms.get(&id).is_some_and(|seated| seated.is_abandoned()) {
+            self.end(id, CloseReason::Left, now);
         }
     }
 
@@ -178,12 +187,19 @@ impl Hub {
         }
     }
 
-    pub(super) fn end(&mut self, id: RoomId, reason: CloseReason) {
+    pub(super) fn end(&mut self, id: RoomId, reason: CloseReason, now: Instant) {
         let Some(mut seated) = self.rooms.remove(&id) else { return };
         self.index.ended(&mut seated);
         self.end_gone(id, &mut seated);
         self.uncount(&seated);
+        if let Some(copy) = seated.copy() {
+            self.end_later(copy, reason.clone(), now);
+        }
+        let is_copy = seated.is_copy();
         self.touched.extend(seated.touched);
+        if is_copy {
+            return;
+        }
         let setup = seated.room.setup();
         let code = setup.code;
         self.directory.remove(code);

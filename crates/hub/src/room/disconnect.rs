@@ -39,12 +39,12 @@ impl Room {
         self.connected(member, true);
         self.state.remove(member);
         let is_own_heir = self.is_own_heir(member);
-        if !self.is_match() && !is_own_heir {
+        if !self.is_match() && !is_own_heir && self.sends_to(member) {
             self.state.add(member);
         }
         self.paths.remove(member);
         self.budgets.set_path(member, None);
-        self.replicas.restarted(member);
+        self.replicas.restarted(member, self.sends_to(member));
         self.greet(member, now);
         if self.primary.primary().is_some() {
             self.tell_primary(vec![member]);

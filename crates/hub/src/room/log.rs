@@ -3,7 +3,7 @@
 //! ```text
 //!  head    "PARLORLOG" · version: 1 byte · room: varint · code: text · app: text · environment: text
 //!          kind: 1 byte · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes · host timeout: 0 | 1, varint ms
-//!          schema: bytes · label: text · keep: 0 | 1
+//!          schema: bytes · label: text · keep: 0 | 1 · spectator delay: varint ms
 //!          opened: varint µs · state bytes per second: 4 bytes · spectators: 2 bytes
 //!          channels of the game: as in Hello
 //!  entry   at: varint µs · length: varint · input: kind 1 byte and its fields
@@ -24,7 +24,7 @@ use parlor_proto::{
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"PARLORLOG";
-const VERSION: u8 = 9;
+const VERSION: u8 = 10;
 /// An input is one message plus a small overhead.
 const ENTRY_BYTES_MAX: usize = limits::STREAM_PACKET_BYTES_MAX + 1024;
 
@@ -80,6 +80,7 @@ pub fn head(setup: &Setup) -> Vec<u8> {
     out.put_bytes(&setup.settings.schema);
     out.put_str(&setup.settings.label);
     out.put_bool(setup.settings.keep);
+    out.put_varint(setup.settings.spectator_delay_ms.into());
     out.put_varint(setup.opened.as_micros());
     out.put_u32(setup.state_bytes_per_second);
     out.put_u16(setup.spectators);
@@ -173,6 +174,7 @@ fn read_setup(reader: &mut Reader) -> Result<Setup, ReadError> {
             schema: reader.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
             label: reader.str_max("label", limits::LABEL_BYTES_MAX)?,
             keep: reader.bool("keep")?,
+            spectator_delay_ms: reader.varint_u32("spectator delay")?,
         },
         opened: Instant::from_micros(reader.varint()?),
         state_bytes_per_second: reader.u32()?,

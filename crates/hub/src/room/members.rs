@@ -44,6 +44,8 @@ pub(super) struct Member {
 pub(super) struct Members {
     seated: BTreeMap<MemberId, Member>,
     next: u32,
+    /// The next id of a spectator, if spectators have ids of their own.
+    next_spectator: Option<u32>,
     /// The memory of all player data.
     data_bytes: usize,
     /// When presence was last sent.
@@ -58,13 +60,22 @@ const ROUND_TRIPS_EVERY: Duration = Duration::from_secs(5);
 const SEATINGS_MAX: u32 = 1 << 16;
 
 impl Members {
-    pub(super) fn next_id(&self) -> MemberId {
-        MemberId(self.next)
+    /// The members of a room's delayed copy: its spectators get ids that no member of the room has.
+    pub(super) fn of_copy() -> Self {
+        Members { next_spectator: Some(SEATINGS_MAX), ..Members::default() }
+    }
+
+    /// Returns the id of the next member.
+    pub(super) fn next_id(&self, spectates: bool) -> MemberId {
+        MemberId(self.next_spectator.filter(|_| spectates).unwrap_or(self.next))
     }
 
     /// Whether unused ids are left. Spectators use up half of them at most.
     pub(super) fn can_seat(&self, spectates: bool) -> bool {
-        self.next < if spectates { SEATINGS_MAX / 2 } else { SEATINGS_MAX }
+        match self.next_spectator.filter(|_| spectates) {
+            Some(next) => next < SEATINGS_MAX + SEATINGS_MAX / 2,
+            None => self.next < if spectates { SEATINGS_MAX / 2 } else { SEATINGS_MAX },
+        }
     }
 
     pub(super) fn seat(
@@ -74,8 +85,11 @@ impl Members {
         link: LinkKind,
         spectates: bool,
     ) -> MemberId {
-        let id = self.next_id();
-        self.next += 1;
+        let id = self.next_id(spectates);
+        match &mut self.next_spectator {
+            Some(next) if spectates => *next += 1,
+            _ => self.next += 1,
+        }
         self.reseat(id, name, user, link, Past { data: Vec::new(), spectates });
         id
     }
@@ -359,7 +373,7 @@ mod tests {
     fn ids_count_up_and_are_never_given_again() {
         let mut members = Members::default();
         for id in 0..100 {
-            assert_eq!(members.next_id(), MemberId(id));
+            assert_eq!(members.next_id(false), MemberId(id));
             assert_eq!(members.seat("ada".into(), None, LinkKind::Quic, false), MemberId(id));
             assert!(members.remove(MemberId(id)).is_some() && members.get(MemberId(id)).is_none());
         }
@@ -370,6 +384,11 @@ mod tests {
         );
         members.next = SEATINGS_MAX;
         assert!(!members.can_seat(false));
+        let mut copy = Members::of_copy();
+        assert_eq!(copy.seat("wil".into(), None, LinkKind::Quic, true), MemberId(SEATINGS_MAX));
+        assert_eq!(copy.seat("ada".into(), None, LinkKind::Quic, false), MemberId(0), "as in the room");
+        copy.next_spectator = Some(SEATINGS_MAX / 2 * 3);
+        assert!(!copy.can_seat(true) && copy.can_seat(false));
     }
 
     #[test]

@@ -146,6 +146,9 @@ impl Room {
         self.former.extend(old.filter(|old| *old != heir).map(|old| (old, self.epoch)));
         self.end_paths();
         let legacy = self.state.hand_over(heir, self.epoch, self.untaken.take());
+        if !self.sends_to(heir) {
+            self.state.away(heir);
+        }
         self.counters.migrations += 1;
         self.counters.retreats += u64::from(legacy.went_back);
         // Must come first: messages after it belong to the new epoch.
@@ -176,7 +179,8 @@ impl Room {
         let Some(since) = self.former.get(&from) else {
             return Err(PeerMisbehaved::NotAuthority { what: "that it is the authority no more" });
         };
-        if epoch >= *since && self.authority != Authority::Member(from) && !self.state.has(from) {
+        let follows = epoch >= *since && self.authority != Authority::Member(from);
+        if follows && !self.state.has(from) && self.sends_to(from) {
             self.state.add(from);
         }
         Ok(())

@@ -6,6 +6,7 @@
 
 mod actions;
 mod budget;
+mod delayed;
 mod disconnect;
 mod input;
 pub mod log;
@@ -143,6 +144,8 @@ pub struct Room {
     stamped: u64,
     /// Set if it is a kept match.
     keeping: Option<Keeping>,
+    /// Whether it is the delayed copy of a room: it sends to spectators alone.
+    is_copy: bool,
     ended: bool,
     outputs: VecDeque<Output>,
     counters: Counters,
@@ -218,6 +221,7 @@ impl Room {
             setup,
             stamped: 0,
             keeping,
+            is_copy: false,
             ended: false,
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -309,9 +313,10 @@ impl Room {
         self.ended
     }
 
-    /// Returns the id that the next [`Input::Join`] assigns.
+    /// Returns the id that the next [`Input::Join`] assigns. In a [copy](Self::delayed_copy) it is that of the next
+    /// spectator.
     pub fn next_member(&self) -> MemberId {
-        self.members.next_id()
+        self.members.next_id(self.is_copy)
     }
 
     /// Returns its counters.
@@ -378,10 +383,12 @@ impl Room {
 
     /// Announces a member that has just taken its seat.
     fn seated(&mut self, newcomer: MemberId, now: Instant) {
-        if self.authority.member().is_some_and(|authority| authority != newcomer) {
-            self.state.add(newcomer);
+        if self.sends_to(newcomer) {
+            if self.authority.member().is_some_and(|authority| authority != newcomer) {
+                self.state.add(newcomer);
+            }
+            self.replicas.add(newcomer);
         }
-        self.replicas.add(newcomer);
         self.keep_joined(newcomer);
         self.greet(newcomer, now);
         let info = self.members.get(newcomer).expect("it was just seated").info.clone();

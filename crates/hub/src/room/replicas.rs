@@ -144,8 +144,9 @@ impl Replicas {
         self.first_numbers.remove(&member);
     }
 
-    /// Resets a member whose process restarted: it has no state of others, and its own stream starts anew.
-    pub(super) fn restarted(&mut self, member: MemberId) {
+    /// Resets a member whose process restarted: it has no state of others, and its own stream starts anew. `receives`
+    /// says whether it is sent states.
+    pub(super) fn restarted(&mut self, member: MemberId, receives: bool) {
         self.blocked.remove(&member);
         let over =
             self.direct.iter().copied().filter(|(source, other)| *source == member || *other == member);
@@ -153,7 +154,7 @@ impl Replicas {
         for (id, source) in &mut self.sources {
             if *id == member {
                 source.replica.restart();
-            } else {
+            } else if receives {
                 source.add(member);
             }
         }
@@ -414,7 +415,8 @@ impl Room {
         }
         let malformed = |error| PeerMisbehaved::Malformed { what: "a member's own state", error };
         let state = OwnState::decode(payload).map_err(malformed)?;
-        let others = self.seers_of(from);
+        let mut others = self.seers_of(from);
+        others.retain(|member| self.sends_to(*member));
         self.replicas.take(from, state, others.into_iter())?;
         self.counters.own_states += 1;
         Ok(())

@@ -85,11 +85,28 @@ fn room_kind() -> impl Strategy<Value = RoomKind> {
 
 fn settings() -> impl Strategy<Value = RoomSettings> {
     let secret = option::of(text(limits::LABEL_BYTES_MAX));
-    let listing = (text(limits::LABEL_BYTES_MAX), any::<bool>());
+    let last = (text(limits::LABEL_BYTES_MAX), any::<bool>(), any::<u32>());
     let rest = (any::<u16>(), tick_rate(), option::of(any::<u32>()), bytes(300));
-    (room_kind(), option::of(code()), secret, rest, listing).prop_map(
-        |(kind, code, secret, (max_players, tick_rate, host_timeout_ms, schema), (label, keep))| {
-            RoomSettings { kind, code, secret, max_players, tick_rate, host_timeout_ms, schema, label, keep }
+    (room_kind(), option::of(code()), secret, rest, last).prop_map(
+        |(
+            kind,
+            code,
+            secret,
+            (max_players, tick_rate, host_timeout_ms, schema),
+            (label, keep, spectator_delay_ms),
+        )| {
+            RoomSettings {
+                kind,
+                code,
+                secret,
+                max_players,
+                tick_rate,
+                host_timeout_ms,
+                schema,
+                label,
+                keep,
+                spectator_delay_ms,
+            }
         },
     )
 }

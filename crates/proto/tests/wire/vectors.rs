@@ -140,6 +140,7 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         kind: RoomKind::Dedicated,
         max_players: 64,
         schema: Bytes::from_static(b"schema"),
+        spectator_delay_ms: 30_000,
         ..settings(None, None)
     };
     let of_match = RoomSettings {

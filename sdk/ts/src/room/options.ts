@@ -77,7 +77,7 @@ const OPEN = [
   "name", "secret", "environment", "reconnect", "lead", "channels", "protocol", "renderDelay", "simulationDelay", "resimulate",
   "rewindMaxMs", "migrationGraceMs",
 ];
-const NEW = [...OPEN, "maxPlayers", "tickHz", "spectators", "presenceMs", "graceMs"];
+const NEW = [...OPEN, "maxPlayers", "tickHz", "spectators", "spectatorDelayMs", "presenceMs", "graceMs"];
 
 /** The names of the core's options, by what they are for. */
 const CORE_NAMES: Record<Intent["intent"], readonly string[]> = {

@@ -105,6 +105,8 @@ export interface JoinOptions extends OpenOptions {
 export interface TermsOptions {
   /** Spectators at once, 0 to 64. Default: 8. */
   spectators?: number;
+  /** How much later than its players spectators see the room, 1,000 to 300,000 ms. Default: no later. */
+  spectatorDelayMs?: number;
   /** Silence after which a player counts as lost, 1,000 to 8,000 ms. Default: the server's. */
   presenceMs?: number;
   /** How long a lost player has its seat, in ms; at most as long as the server keeps it. Default: the server's. */

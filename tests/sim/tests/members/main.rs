@@ -1,5 +1,6 @@
 //! Membership of a room: joining, leaving, reconnecting, timeouts, rejections, and hostile members.
 
+mod delayed;
 mod handover;
 mod hostile;
 mod life;

@@ -7,7 +7,7 @@ use crate::player::{self, Pilot, Player, shown};
 use crate::report::Report;
 use crate::view::{Command, Controls, HudModel, MemberLine, Stage, draw};
 use crate::web;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use arboard::Clipboard;
 use parlor::online::Account;
 use parlor::{CloseReason, ClosedReason, LinkKind, Room, RoomBuilder, Transport, kind};
@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 /// # Errors
 /// What was wrong with the arguments, or kept the player out of the room.
 pub(crate) fn run(args: &PlayArgs) -> anyhow::Result<()> {
+    ensure!(!args.watch || args.join.room().is_some(), "--watch needs the code or link of a room");
     let name = connect_options::name(args.name.as_deref());
     let own = match (args.join.room(), &args.find) {
         (Some(_), _) | (_, Some(_)) => None,
@@ -79,7 +80,8 @@ fn join(args: &PlayArgs, name: &str, invite: &str, account: Option<&Account>) ->
     let invite = nearby::invite(player::APP, invite, &args.connect)?;
     // Each input counts in the step that it was made in: no dash is lost because two came between two steps of the
     // host.
-    let builder = Room::join(player::APP, &invite).lead();
+    let builder = Room::join(player::APP, &invite);
+    let builder = if args.watch { builder.spectate() } else { builder.lead() };
     open(account.into_iter().fold(builder, |builder, account| builder.account(account)), args, name)
 }
 
@@ -92,6 +94,7 @@ fn host(
 ) -> anyhow::Result<Room> {
     let builder = Room::host(player::APP).max_players(args.max_players).host_migration();
     let builder = args.code.iter().fold(builder, |builder, code| builder.code(code));
+    let builder = args.spectator_delay.into_iter().fold(builder, RoomBuilder::spectator_delay);
     let builder = account.into_iter().fold(builder, |builder, account| builder.account(account));
     open(own.iter().fold(builder, |builder, own| own.place(builder)), args, name)
 }
@@ -213,6 +216,7 @@ fn describe(hud: &mut HudModel, player: &Player, own: Option<&OwnServer>) {
     let own_room = own.and_then(OwnServer::port).zip(code);
     hud.page = own_room.map(|(port, code)| web::room_on_this_machine(port, code));
     hud.me = info.local_id.map(|id| id.0);
+    hud.watches = room.is_spectator();
     let gone = gone_host(player);
     hud.host = info.host_id.map(|id| id.0).filter(|host| gone != Some(*host));
     hud.members = room

@@ -103,8 +103,10 @@ fn draw_header(area: Rect, buffer: &mut Buffer, hud: &HudModel, big: bool) {
 /// The keys, and one's own gems.
 fn draw_footer(area: Rect, buffer: &mut Buffer, hud: &HudModel, scene: &Scene) {
     let mut line = Line::from(" ");
-    for (key, what) in [("←↑↓→ WASD", "turn"), ("SPACE", "dash"), ("?", "help"), ("Q", "leave")] {
-        line.push_span(Span::styled(key, Style::new().fg(ACCENT)));
+    let playing = [("←↑↓→ WASD", "turn"), ("SPACE", "dash")];
+    let keys = if hud.watches { &[("watching", "")][..] } else { &playing };
+    for (key, what) in keys.iter().chain(&[("?", "help"), ("Q", "leave")]) {
+        line.push_span(Span::styled(*key, Style::new().fg(ACCENT)));
         line.push_span(Span::styled(format!(" {what}  "), FAINT));
     }
     line.render(area, buffer);

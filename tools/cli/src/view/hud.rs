@@ -76,6 +76,8 @@ pub(crate) struct HudModel {
     pub page: Option<String>,
     /// The player that sits here.
     pub me: Option<u32>,
+    /// Whether nobody sits here, but a spectator.
+    pub watches: bool,
     /// The player whose machine is the authority.
     pub host: Option<u32>,
     /// What is known of the players, by their ids.

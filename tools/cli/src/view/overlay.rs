@@ -33,9 +33,10 @@ pub(super) fn draw_overlay(area: Rect, buffer: &mut Buffer, hud: &HudModel, scen
     }
 }
 
-/// Whether one's own magpie flies: who warms up wants to see the field.
+/// Whether one's own magpie flies: who warms up or watches wants to see the field.
 fn flies(hud: &HudModel, scene: &Scene) -> bool {
-    hud.me.and_then(|me| scene.players.get(&me)).is_some_and(|me| me.state.heading != Dir::Stay)
+    hud.watches
+        || hud.me.and_then(|me| scene.players.get(&me)).is_some_and(|me| me.state.heading != Dir::Stay)
 }
 
 /// Says what is being tried; dots move, so that it is seen to go on.

@@ -172,6 +172,13 @@ fn the_most_important_overlay_wins() {
 }
 
 #[test]
+fn a_spectator_sees_the_field_and_no_keys_of_players() {
+    let watching = text(80, 24, &HudModel { watches: true, me: Some(65_536), ..hud() }, &Scene::default());
+    assert!(watching.contains("watching") && watching.contains("Q leave"), "{watching}");
+    assert!(!watching.contains("dash") && !watching.contains("a friend types"), "{watching}");
+}
+
+#[test]
 fn a_long_reason_is_shown_in_full() {
     let why = "this client speaks version 3 and the server only versions 5 to 7; get a newer client from your vendor";
     let hud = HudModel { stage: Stage::Closed(why.into()), ..hud() };

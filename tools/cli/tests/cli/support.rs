@@ -91,7 +91,18 @@ impl Machine {
 
     /// Runs a command to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().expect("the binary was built")
+        let mut command = self.command(args);
+        let child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary was built");
+        let (pid, (sender, ended)) = (child.id().to_string(), sync_channel(1));
+        thread::spawn(move || sender.send(child.wait_with_output()));
+        ended.recv_timeout(PATIENCE).map_or_else(
+            |_| {
+                let _ = Command::new("kill").args(["-KILL", &pid]).status();
+                panic!("{args:?} did not end")
+            },
+            |output| output.expect("its output can be read"),
+        )
     }
 }
 

@@ -83,3 +83,34 @@ fn guests_of_a_host_that_quits_read_that_the_host_left() {
     assert_eq!(report["closed"]["reason"], "host_left", "{report}");
     assert_eq!(report["last_reason_code"], "peer_left");
 }
+
+#[test]
+fn x3_a_spectator_watches_a_room_later_than_its_players() {
+    let machine = Machine::new();
+    let host = machine.start(&[
+        "play",
+        "--headless",
+        "--seconds",
+        "100",
+        "--name",
+        "ada",
+        "--spectator-delay",
+        "1s",
+    ]);
+    let code = host.complains("room ");
+    let watcher = machine.start(&["play", &code, "--watch", "--headless", "--updates", "5", "--json"]);
+    let report = watcher.report();
+    assert_eq!(report["role"], "spectator", "{report}");
+    assert!(
+        report["members_seen"]["0"] == "ada" && report["updates_decoded"].as_u64() >= Some(5),
+        "{report}"
+    );
+    let wrong = |args: &[&str], text: &str| {
+        let said = machine.run(args);
+        let complained = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(!said.status.success() && complained.contains(text), "{complained}");
+    };
+    wrong(&["play", "--watch", "--headless"], "--watch needs the code or link of a room");
+    wrong(&["play", "--headless", "--spectator-delay", "5ms"], "it may be 0, or 1000 to 300000 ms");
+    wrong(&["play", &code, "--headless", "--spectator-delay", "5s"], "cannot be used with");
+}

@@ -90,6 +90,10 @@ pub struct RoomSettings {
     pub label: String,
     /// Whether the log of a match is stored, to be read after the match; false for other rooms.
     pub keep: bool,
+    /// How much later than its players its spectators see it, in ms. 0, or
+    /// [`SPECTATOR_DELAY_MS_MIN`](limits::SPECTATOR_DELAY_MS_MIN) to
+    /// [`SPECTATOR_DELAY_MS_MAX`](limits::SPECTATOR_DELAY_MS_MAX).
+    pub spectator_delay_ms: u32,
 }
 
 /// The kind of a room, by its authority.
@@ -202,6 +206,7 @@ impl Hello {
                     return Err(format!("the schema has {len} bytes; it may have at most {most}"));
                 }
                 settings.check_host_timeout()?;
+                settings.check_spectator_delay()?;
                 settings.check_code()?;
                 settings.check_match()?;
                 check_secret(settings.secret.as_deref())
@@ -323,7 +328,7 @@ impl RoomKind {
 
 impl RoomSettings {
     /// Settings of a room that has only a kind and seats: a drawn code, no secret, [`TickRate::DEFAULT`], no host migration, no
-    /// schema, no label, and no kept log.
+    /// schema, no label, no kept log, and no spectator delay.
     pub fn new(kind: RoomKind, max_players: u16) -> Self {
         RoomSettings {
             kind,
@@ -335,6 +340,7 @@ impl RoomSettings {
             schema: Bytes::new(),
             label: String::new(),
             keep: false,
+            spectator_delay_ms: 0,
         }
     }
 
@@ -350,6 +356,15 @@ impl RoomSettings {
                 Err("no player takes the part of a dedicated host: leave out host_migration".into())
             }
             RoomKind::Match => Err("a match has no host: leave out host_migration".into()),
+        }
+    }
+
+    fn check_spectator_delay(&self) -> Result<(), String> {
+        let (min, max) = (limits::SPECTATOR_DELAY_MS_MIN, limits::SPECTATOR_DELAY_MS_MAX);
+        match self.spectator_delay_ms {
+            0 => Ok(()),
+            delay_ms if (min..=max).contains(&delay_ms) => Ok(()),
+            delay_ms => Err(format!("spectator_delay is {delay_ms} ms; it may be 0, or {min} to {max} ms")),
         }
     }
 
@@ -391,6 +406,7 @@ impl RoomSettings {
         out.put_bytes(&self.schema);
         out.put_str(&self.label);
         out.put_bool(self.keep);
+        out.put_varint(self.spectator_delay_ms.into());
     }
 
     fn read(body: &mut Reader) -> Result<Self, ReadError> {
@@ -404,6 +420,7 @@ impl RoomSettings {
             schema: body.bytes_max("schema", limits::SCHEMA_BYTES_MAX)?,
             label: body.str_max("label", limits::LABEL_BYTES_MAX)?,
             keep: body.bool("keep")?,
+            spectator_delay_ms: body.varint_u32("spectator delay")?,
         })
     }
 }

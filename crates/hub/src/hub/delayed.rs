@@ -1,0 +1,199 @@
+//! Spectator delay: a room whose spectators see it later has a delayed copy, which runs its inputs again.
+//!
+//! Spectators join the copy, so nothing of the present reaches them: neither state nor messages, members or times. The
+//! copy is a room of this hub like others. It has no code of its own, and ends as late as everything in it happens, or
+//! when its room has ended and nobody watches.
+//! What waits for it counts as its memory.
+
+use super::cycle::Timer;
+use super::events::{RoomSummary, summary};
+use super::{Hub, Seated};
+use crate::admission_policy::Origin;
+use crate::room::{self, MemberSummary, Room, Setup, SetupError};
+use parlor_proto::wire::handshake::Refusal;
+use parlor_proto::{CloseReason, Instant, RoomId};
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The part of a room in a pair.
+#[derive(Debug, Default)]
+pub(super) enum Part {
+    /// It has no copy: its spectators see it as its players do.
+    #[default]
+    Alone,
+    /// Its spectators are in this copy.
+    Watched(RoomId),
+    /// It is the copy. Boxed, because few rooms are one.
+    Copy(Box<Waiting>),
+}
+
+/// What happened in the room and not yet in its copy.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    delay: Duration,
+    /// Whether the room has ended.
+    is_over: bool,
+    /// Oldest first, with the time at which the room took it.
+    inputs: VecDeque<(Instant, room::Input)>,
+    bytes: usize,
+    /// Its bytes when the copy's memory was last counted.
+    counted_bytes: usize,
+}
+
+/// Waiting bytes that may come before the memory of the copy is counted again.
+const UNCOUNTED_BYTES_MAX: usize = 16 * 1024;
+
+impl Waiting {
+    fn new(delay: Duration) -> Self {
+        Waiting { delay, is_over: false, inputs: VecDeque::new(), bytes: 0, counted_bytes: 0 }
+    }
+
+    fn push(&mut self, at: Instant, input: room::Input) {
+        self.bytes += Self::bytes_of(&input);
+        self.inputs.push_back((at, input));
+    }
+
+    /// Takes the next input, if it is due.
+    fn take(&mut self, now: Instant) -> Option<room::Input> {
+        let (_, input) = self.inputs.pop_front_if(|(at, _)| *at + self.delay <= now)?;
+        self.bytes -= Self::bytes_of(&input);
+        Some(input)
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.inputs.front().map(|(at, _)| *at + self.delay)
+    }
+
+    fn bytes_of(input: &room::Input) -> usize {
+        size_of::<Instant>() + input.memory_bytes()
+    }
+
+    /// Returns its bytes, and takes them as counted.
+    pub(super) fn count(&mut self) -> usize {
+        self.counted_bytes = self.bytes;
+        self.bytes
+    }
+}
+
+impl Seated {
+    pub(super) fn is_copy(&self) -> bool {
+        matches!(self.part, Part::Copy(_))
+    }
+
+    /// Whether players may have paths to each other. Not if it has a copy: what goes over them does not come here.
+    pub(super) fn may_have_paths(&self) -> bool {
+        matches!(self.part, Part::Alone)
+    }
+
+    /// Whether it ends because nobody is in it. Without a room a copy is found by nobody, so it ends with its last
+    /// spectator.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match &self.part {
+            Part::Copy(waiting) => waiting.is_over && self.room.spectators() == 0,
+            Part::Alone | Part::Watched(_) => self.room.is_empty(),
+        }
+    }
+
+    /// Returns its copy.
+    pub(super) fn copy(&self) -> Option<RoomId> {
+        if let Part::Watched(copy) = self.part { Some(copy) } else { None }
+    }
+}
+
+impl Hub {
+    /// Opens the delayed copy of a room that is about to open with this setup. Returns its part in the pair.
+    pub(super) fn open_copy(
+        &mut self,
+        setup: &Setup,
+        id: RoomId,
+        opener: Origin,
+    ) -> Result<Part, SetupError> {
+        let delay = Duration::from_millis(setup.settings.spectator_delay_ms.into());
+        if delay.is_zero() {
+            return Ok(Part::Alone);
+        }
+        let opened = setup.opened + delay;
+        let room = Room::delayed_copy(Setup { id, opened, ..setup.clone() })?;
+        let part = Part::Copy(Box::new(Waiting::new(delay)));
+        self.rooms.insert(id, Box::new(Seated { part, ..Seated::new(room, opener) }));
+        self.count(id);
+        Ok(Part::Watched(id))
+    }
+
+    /// Returns the room that a client joins who asked for this one.
+    pub(super) fn joined_room(&self, id: RoomId, spectates: bool) -> Result<RoomId, Refusal> {
+        match self.rooms.get(&id).and_then(|seated| seated.copy()).filter(|_| spectates) {
+            None => Ok(id),
+            Some(copy) if self.rooms.contains_key(&copy) => Ok(copy),
+            // It took more memory than it may.
+            Some(_) => Err(Refusal::SpectatorsFull { max: 0 }),
+        }
+    }
+
+    /// Keeps an input of a room for its copy.
+    pub(super) fn delay(&mut self, copy: RoomId, input: room::Input, now: Instant) {
+        let Some(Part::Copy(waiting)) = self.rooms.get_mut(&copy).map(|seated| &mut seated.part) else {
+            return;
+        };
+        if waiting.inputs.is_empty() {
+            self.timers.push(Reverse((now + waiting.delay, Timer::Delayed(copy))));
+        }
+        waiting.push(now, input);
+        if waiting.bytes > waiting.counted_bytes + UNCOUNTED_BYTES_MAX {
+            self.grown_copies.push(copy);
+        }
+    }
+
+    /// Lets a copy end with the room that has just ended: as much later, or now if nobody watches.
+    pub(super) fn end_later(&mut self, copy: RoomId, reason: CloseReason, now: Instant) {
+        self.delay(copy, room::Input::End { reason: reason.clone() }, now);
+        let Some(seated) = self.rooms.get_mut(&copy) else { return };
+        if let Part::Copy(waiting) = &mut seated.part {
+            waiting.is_over = true;
+        }
+        if seated.is_abandoned() {
+            self.end(copy, reason, now);
+        }
+    }
+
+    /// Passes the due inputs to a copy.
+    pub(super) fn run_copy(&mut self, copy: RoomId, now: Instant) {
+        while let Some(Part::Copy(waiting)) = self.rooms.get_mut(&copy).map(|seated| &mut seated.part) {
+            match waiting.take(now) {
+                Some(input) => self.tell(copy, input, now),
+                None => {
+                    let due = waiting.due();
+                    self.timers.extend(due.map(|due| Reverse((due, Timer::Delayed(copy)))));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Returns the copy of a room.
+    pub(super) fn copy_of(&self, seated: &Seated) -> Option<(RoomId, &Seated)> {
+        let copy = seated.copy()?;
+        self.rooms.get(&copy).map(|seated| (copy, &**seated))
+    }
+
+    /// Returns the summary of a room, with the spectators of its copy.
+    pub(super) fn summary(&self, seated: &Seated) -> RoomSummary {
+        let mut of_room = summary(&seated.room);
+        let spectators = self.spectators_of_copy(seated);
+        of_room.spectators += spectators.len();
+        of_room.members += spectators.len();
+        of_room.away += spectators.iter().filter(|spectator| !spectator.connected).count();
+        for (kind, count) in &mut of_room.links {
+            *count +=
+                spectators.iter().filter(|spectator| spectator.connected && spectator.link == *kind).count();
+        }
+        of_room
+    }
+
+    /// Returns the spectators of a room's copy.
+    pub(super) fn spectators_of_copy(&self, seated: &Seated) -> Vec<MemberSummary> {
+        let members = self.copy_of(seated).map(|(_, copy)| copy.room.member_summaries());
+        members.unwrap_or_default().into_iter().filter(|member| member.spectates).collect()
+    }
+}
