@@ -7,99 +7,14 @@
 
 use super::cycle::Timer;
 use super::events::{RoomSummary, summary};
+use super::part::{Part, Waiting};
 use super::{Hub, Seated};
 use crate::admission_policy::Origin;
 use crate::room::{self, MemberSummary, Room, Setup, SetupError};
 use parlor_proto::wire::handshake::Refusal;
 use parlor_proto::{CloseReason, Instant, RoomId};
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::time::Duration;
-
-/// The part of a room in a pair.
-#[derive(Debug, Default)]
-pub(super) enum Part {
-    /// It has no copy: its spectators see it as its players do.
-    #[default]
-    Alone,
-    /// Its spectators are in this copy.
-    Watched(RoomId),
-    /// It is the copy. Boxed, because few rooms are one.
-    Copy(Box<Waiting>),
-}
-
-/// What happened in the room and not yet in its copy.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    delay: Duration,
-    /// Whether the room has ended.
-    is_over: bool,
-    /// Oldest first, with the time at which the room took it.
-    inputs: VecDeque<(Instant, room::Input)>,
-    bytes: usize,
-    /// Its bytes when the copy's memory was last counted.
-    counted_bytes: usize,
-}
-
-/// Waiting bytes that may come before the memory of the copy is counted again.
-const UNCOUNTED_BYTES_MAX: usize = 16 * 1024;
-
-impl Waiting {
-    fn new(delay: Duration) -> Self {
-        Waiting { delay, is_over: false, inputs: VecDeque::new(), bytes: 0, counted_bytes: 0 }
-    }
-
-    fn push(&mut self, at: Instant, input: room::Input) {
-        self.bytes += Self::bytes_of(&input);
-        self.inputs.push_back((at, input));
-    }
-
-    /// Takes the next input, if it is due.
-    fn take(&mut self, now: Instant) -> Option<room::Input> {
-        let (_, input) = self.inputs.pop_front_if(|(at, _)| *at + self.delay <= now)?;
-        self.bytes -= Self::bytes_of(&input);
-        Some(input)
-    }
-
-    fn due(&self) -> Option<Instant> {
-        self.inputs.front().map(|(at, _)| *at + self.delay)
-    }
-
-    fn bytes_of(input: &room::Input) -> usize {
-        size_of::<Instant>() + input.memory_bytes()
-    }
-
-    /// Returns its bytes, and takes them as counted.
-    pub(super) fn count(&mut self) -> usize {
-        self.counted_bytes = self.bytes;
-        self.bytes
-    }
-}
-
-impl Seated {
-    pub(super) fn is_copy(&self) -> bool {
-        matches!(self.part, Part::Copy(_))
-    }
-
-    /// Whether players may have paths to each other. Not if it has a copy: what goes over them does not come here.
-    pub(super) fn may_have_paths(&self) -> bool {
-        matches!(self.part, Part::Alone)
-    }
-
-    /// Whether it ends because nobody is in it. Without a room a copy is found by nobody, so it ends with its last
-    /// spectator.
-    pub(super) fn is_abandoned(&self) -> bool {
-        match &self.part {
-            Part::Copy(waiting) => waiting.is_over && self.room.spectators() == 0,
-            Part::Alone | Part::Watched(_) => self.room.is_empty(),
-        }
-    }
-
-    /// Returns its copy.
-    pub(super) fn copy(&self) -> Option<RoomId> {
-        if let Part::Watched(copy) = self.part { Some(copy) } else { None }
-    }
-}
 
 impl Hub {
     /// Opens the delayed copy of a room that is about to open with this setup. Returns its part in the pair.
@@ -136,11 +51,11 @@ impl Hub {
         let Some(Part::Copy(waiting)) = self.rooms.get_mut(&copy).map(|seated| &mut seated.part) else {
             return;
         };
-        if waiting.inputs.is_empty() {
-            self.timers.push(Reverse((now + waiting.delay, Timer::Delayed(copy))));
+        if waiting.due().is_none() {
+            self.timers.push(Reverse((now + waiting.delay(), Timer::Delayed(copy))));
         }
         waiting.push(now, input);
-        if waiting.bytes > waiting.counted_bytes + UNCOUNTED_BYTES_MAX {
+        if waiting.has_grown() {
             self.grown_copies.push(copy);
         }
     }

@@ -6,7 +6,7 @@
 //! If an address or the total is over its limit, the largest room of the largest address ends, so that small
 //! users do not pay for it. New rooms are refused before that point.
 
-use super::delayed::Part;
+use super::part::Part;
 use super::{Hub, Seated};
 use crate::admission_policy::Origin;
 use crate::room;

@@ -10,6 +10,7 @@ mod host_timeout;
 mod index;
 mod kept;
 mod memory;
+mod part;
 mod resume;
 mod returns;
 mod seated;

@@ -1,11 +1,11 @@
 //! A room of a hub, and what the hub keeps beside it.
 
-use super::delayed::Part;
 use super::gone::Gone;
+use super::part::Part;
 use crate::admission_policy::Origin;
 use crate::room::Room;
 use parlor_proto::session::Outgoing;
-use parlor_proto::{ConnectionId, Instant, MemberId};
+use parlor_proto::{ConnectionId, Instant, MemberId, RoomId};
 use std::collections::BTreeMap;
 
 /// A room with its members' connections, its flush and its share of the memory.
@@ -55,6 +55,29 @@ impl Seated {
             opener,
             bytes: 0,
         }
+    }
+
+    pub(super) fn is_copy(&self) -> bool {
+        matches!(self.part, Part::Copy(_))
+    }
+
+    /// Whether players may have paths to each other. Not if it has a copy: what goes over them does not come here.
+    pub(super) fn may_have_paths(&self) -> bool {
+        matches!(self.part, Part::Alone)
+    }
+
+    /// Whether it ends because nobody is in it. Without a room a copy is found by nobody, so it ends with its last
+    /// spectator.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match &self.part {
+            Part::Copy(waiting) => waiting.is_over && self.room.spectators() == 0,
+            Part::Alone | Part::Watched(_) => self.room.is_empty(),
+        }
+    }
+
+    /// Returns its copy.
+    pub(super) fn copy(&self) -> Option<RoomId> {
+        if let Part::Watched(copy) = self.part { Some(copy) } else { None }
     }
 }
 

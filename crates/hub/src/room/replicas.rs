@@ -8,7 +8,7 @@ use parlor_proto::wire::replica::{OwnState, StateOf};
 use parlor_proto::{Instant, MemberId, PeerMisbehaved, TickRate, channel, limits};
 use parlor_sync::audience::Viewer;
 use parlor_sync::interest::{NEARNESS_MAX, nearness_at};
-use parlor_sync::replicator::{Form, Introduction, interval_ticks};
+use parlor_sync::replicator::{Form, Introduction, check_own_state, interval_ticks};
 use parlor_sync::schema::{ComponentId, Kind, RowReader, Schema};
 use parlor_sync::world::{Encodings, Outcome, Publisher, PublisherConfig, Replica, Sent};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,8 +74,6 @@ struct Receiver {
 
 /// One state's maximum rate per receiver. Its changes are small, and the sum over all states is bounded too.
 const BYTES_PER_SECOND: u32 = 32 * 1024;
-/// Maximum memory of one member's state and history: ample for a game that changes it at each step.
-const OWN_STATE_MEMORY_MAX: usize = 4 << 20;
 const _: () = assert!(BYTES_PER_SECOND as usize <= limits::OWN_STATE_BYTES_PER_SECOND);
 
 impl Replicas {
@@ -229,9 +227,6 @@ impl Replicas {
         source.take(state.packet)?;
         let bytes = source.memory_bytes();
         self.bytes = self.bytes + bytes - core::mem::replace(&mut source.bytes, bytes);
-        if bytes > OWN_STATE_MEMORY_MAX + source.receivers_bytes() {
-            return Err(bad("what it was takes too much memory to remember: send it more rarely"));
-        }
         Ok(())
     }
 
@@ -335,9 +330,8 @@ impl Source {
     fn take(&mut self, packet: Bytes) -> Result<(), PeerMisbehaved> {
         let before = self.row().map(|(lanes, blobs)| (lanes.to_vec(), blobs.to_vec()));
         let outcome = self.replica.apply(packet).map_err(|error| bad(&error.to_string()))?;
-        if self.replica.world().entities().nth(1).is_some() {
-            return Err(bad("it has more than one entity"));
-        }
+        let encodings = self.encodings.memory_bytes(self.replica.world());
+        check_own_state(&self.replica, encodings).map_err(|error| bad(&error.to_string()))?;
         if matches!(outcome, Outcome::Taken(_)) {
             self.due = true;
             self.position = self.read_position();

@@ -69,7 +69,7 @@ pub use motion::EXTRAPOLATION_MAX;
 pub use own::Own;
 pub use pace::interval_ticks;
 pub use remote_state::RemoteState;
-pub use stream::{Introduction, Remote, ReplicaError};
+pub use stream::{Introduction, Remote, ReplicaError, check_own_state};
 pub use template::{Cycle, Form, State, Template, TemplateBuilder, TemplateError, Tolerance};
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use super::*;
 use crate::audience::Viewer;
 use crate::schema::{Body, Kind, Range};
-use crate::world::{Encodings, Outcome, Publisher, PublisherConfig, Sent};
+use crate::world::{Encodings, Outcome, Publisher, PublisherConfig, Sent, World};
 use bytes::Bytes;
 use parlor_impair::Rng;
 use parlor_proto::wire::replica::OwnState;
-use parlor_proto::{Instant, MemberId, Tick, TickRate};
+use parlor_proto::{Instant, MemberId, PathId, Tick, TickRate};
+use std::sync::Arc;
 
 const RATE: TickRate = TickRate::DEFAULT;
 const MEMBERS: u32 = 4;
@@ -286,4 +287,47 @@ fn what_does_not_fit_the_template_changes_nothing() {
     own.commit(Tick(3)).unwrap();
     let last = before.len() - 1;
     assert_eq!(lanes(&own)[last], before[last] + 1, "a cut is told");
+}
+
+/// A stream of a world over a path, whose packets are never reported as delivered. `None` at the end of the world.
+fn over_a_path(mut next: impl FnMut(u32) -> Option<World>) -> Result<(), ReplicaError> {
+    let mut remote = Remote::new(RATE);
+    let mut publisher = Publisher::new(Viewer::Member(MemberId(1)), PublisherConfig::new(u32::MAX));
+    let mut introduction = None;
+    for tick in 0.. {
+        let Some(world) = next(tick) else { break };
+        let schema = || Introduction::new(world.schema().encode());
+        let introduction: &mut Introduction = introduction.get_or_insert_with(schema);
+        let mut encodings = Encodings::default();
+        while let Some((packet, sent)) = publisher.poll(&world, &mut encodings, at(tick)) {
+            remote.apply_direct(PathId(7), introduction.wrap(packet, sent), at(tick))?;
+            publisher.delivered(sent);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn threat_15_a_state_over_a_path_is_one_entity_and_takes_so_much_and_no_more() {
+    let text = Template::builder("long").field("text", Kind::text(16_000), Tolerance::default()).build();
+    let mut own = Own::new(text.expect("it is in order"), RATE, MemberId(0));
+    let mut said = 0;
+    let mut say = |tick: u32, own: &mut Own| {
+        let text = format!("{tick:016000}");
+        own.write(|row| row.set(0, &text)).expect("it is in order");
+        own.commit(Tick(tick)).expect("it is in order");
+        said += 1;
+        own.world().clone()
+    };
+    let few = over_a_path(|tick| (tick < 20).then(|| say(tick, &mut own)));
+    assert_eq!(few, Ok(()));
+    let many = over_a_path(|tick| (tick < 2_000).then(|| say(20 + tick, &mut own)));
+    assert_eq!(many, Err(ReplicaError::TooMuchHistory));
+    assert!(said < 220, "{said} states of 16,000 bytes were taken");
+    let mut world = World::new(Arc::clone(own.world().schema()), RATE);
+    for slot in 0..2 {
+        world.spawn(Some(MemberId(0))).unwrap_or_else(|error| panic!("{slot}: {error}"));
+    }
+    world.commit(Tick(1)).expect("it is in order");
+    assert_eq!(over_a_path(|tick| (tick < 2).then(|| world.clone())), Err(ReplicaError::Entities));
 }

@@ -30,6 +30,31 @@ pub enum ReplicaError {
     /// Its packet is invalid.
     #[error(transparent)]
     Stream(#[from] StreamError),
+    /// Its state is not one entity.
+    #[error("it has more than one entity")]
+    Entities,
+    /// Its state and what it was take too much memory.
+    #[error("what it was takes too much memory to remember: send it more rarely")]
+    TooMuchHistory,
+}
+
+/// Maximum memory of one member's state and history at a receiver, in bytes: ample for a game that changes it at each
+/// step.
+const OWN_STATE_MEMORY_MAX: usize = 4 << 20;
+
+/// Checks a member's own state after a packet, at its receiver: it is one entity, and takes at most 4 MiB with
+/// `other_bytes`, which its receiver keeps beside it.
+///
+/// # Errors
+/// [`ReplicaError::Entities`] or [`ReplicaError::TooMuchHistory`].
+pub fn check_own_state(replica: &Replica, other_bytes: usize) -> Result<(), ReplicaError> {
+    if replica.world().entities().nth(1).is_some() {
+        return Err(ReplicaError::Entities);
+    }
+    if replica.memory_bytes() + other_bytes > OWN_STATE_MEMORY_MAX {
+        return Err(ReplicaError::TooMuchHistory);
+    }
+    Ok(())
 }
 
 /// Adds the schema of a member's state to each packet for one receiver, until one has arrived.
@@ -154,6 +179,8 @@ impl Remote {
         }
         let Some(replica) = &mut direct.replica else { return Ok(Outcome::Waiting) };
         let outcome = replica.apply(state.packet)?;
+        // Over the hub's stream the hub checks it.
+        check_own_state(replica, 0)?;
         if let Outcome::Taken(applied) = &outcome {
             direct.meter.taken(applied.number);
             direct.is_newest = true;
