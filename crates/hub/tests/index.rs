@@ -9,7 +9,7 @@ use parlor_hub::{Config, Hub, MatchFilter, Origin, Output, RoomPage, RoomQuery, 
 use parlor_impair::Rng;
 use parlor_proto::session::{Event, Session};
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomKind, RoomSettings};
-use parlor_proto::{CloseReason, ConnectionId, Instant, LinkKind, RoomCode, TickRate};
+use parlor_proto::{CloseReason, ConnectionId, Instant, LinkKind, RoomCode};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -83,15 +83,10 @@ impl House {
 
     fn open(&mut self, who: As<'_>, kind: RoomKind, label: &str, secret: Option<&str>) -> RoomCode {
         let settings = RoomSettings {
-            kind,
-            code: None,
             secret: secret.map(str::to_owned),
-            max_players: 6,
-            tick_rate: TickRate::DEFAULT,
             host_timeout_ms: (kind == RoomKind::PlayerHosted && label == "a").then_some(500),
-            schema: bytes::Bytes::new(),
             label: if kind == RoomKind::Match { label.to_owned() } else { String::new() },
-            keep: false,
+            ..RoomSettings::new(kind, 6)
         };
         self.enter(who, Intent::Create(settings)).unwrap().1
     }

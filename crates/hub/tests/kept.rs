@@ -6,7 +6,7 @@ use parlor_proto::session::{Event, Outgoing, Session};
 use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Recipient, Upward};
 use parlor_proto::wire::handshake::{Hello, Intent, RoomKind, RoomSettings};
-use parlor_proto::{ConnectionId, Instant, LinkKind, RoomCode, TickRate, channel};
+use parlor_proto::{ConnectionId, Instant, LinkKind, RoomCode, channel};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -35,18 +35,7 @@ impl House {
     }
 
     fn enter_match_of(&mut self, opener: Origin, origin: Origin) -> ConnectionId {
-        let settings = RoomSettings {
-            kind: RoomKind::Match,
-            code: None,
-            secret: None,
-            max_players: 256,
-            tick_rate: TickRate::DEFAULT,
-            host_timeout_ms: None,
-            spectator_delay_ms: 0,
-            schema: bytes::Bytes::new(),
-            label: String::new(),
-            keep: false,
-        };
+        let settings = RoomSettings::new(RoomKind::Match, 256);
         let intent = match self.codes.get(&opener).copied() {
             Some(code) => Intent::Join { code, secret: None },
             None => Intent::Create(settings),

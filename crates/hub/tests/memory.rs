@@ -48,17 +48,7 @@ fn schema() -> Arc<Schema> {
 }
 
 fn settings(schema: bytes::Bytes) -> RoomSettings {
-    RoomSettings {
-        kind: RoomKind::PlayerHosted,
-        code: None,
-        secret: None,
-        max_players: 4,
-        tick_rate: TickRate::DEFAULT,
-        host_timeout_ms: None,
-        schema,
-        label: String::new(),
-        keep: false,
-    }
+    RoomSettings { schema, ..RoomSettings::new(RoomKind::PlayerHosted, 4) }
 }
 
 /// A host that publishes plain state, all of which changes at each step.
