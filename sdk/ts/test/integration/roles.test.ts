@@ -46,6 +46,17 @@ describe("a spectator", () => {
     expect(told).toEqual(["wei true", "wei left"]);
     expect(a.spectators.size).toBe(0);
   });
+
+  it("sees a room later, where its host says so", async () => {
+    const a = await hosts({ spectatorDelayMs: 1_000 });
+    const watcher = await joins(a.code, { spectate: true });
+    const began = performance.now();
+    a.set("x", 1);
+    await until(() => watcher.get("x") === 1);
+    expect(performance.now() - began).toBeGreaterThan(990);
+    expect([a.players.size, a.spectators.size, watcher.players.size, watcher.spectators.size]).toEqual([1, 0, 1, 1]);
+    await expect(hosts({ spectatorDelayMs: 5 })).rejects.toThrow(/1000 to 300000 ms/);
+  });
 });
 
 describe("a host", () => {
