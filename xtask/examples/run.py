@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Builds the examples and the guide's first program as a user's game would be, outside of the repository, and plays each: a host, and a
-guest who joins by the code that the host shows. Usage: run.py REPOSITORY TARGET"""
+"""Makes a game with each template of `parlor new` outside of the repository, and one of the guide's first program. Tests and
+plays each: a host, and a guest who joins by the code that the host shows. Usage: run.py REPOSITORY TARGET PARLOR"""
 
 import os
 import pty
@@ -29,8 +29,8 @@ def tank_moved(symbols):
     return len({(row, column) for row, column, symbol in symbols if symbol in "→↘↓↙←↖↑↗"}) == 2
 
 
-# What the guest presses, and what the host's screen shows then.
-EXAMPLES = {"dots": ("\x1b[C", dot_moved), "tanks": ("\x1b[A", tank_moved)}
+# The templates: what the guest presses, and what the host's screen shows then.
+TEMPLATES = {"dots": ("\x1b[C", dot_moved), "tanks": ("\x1b[A", tank_moved)}
 
 
 class Player:
@@ -100,22 +100,21 @@ def until(players, keys, shown):
     raise SystemExit(f"it is never shown; the last screen: {screens[0]!r}")
 
 
-def build(repository, target, name, folder, manifest):
-    """Builds a game that depends on the repository's parlor, whatever its manifest says of it."""
-    own = "\n".join(line for line in manifest.splitlines() if not line.startswith("parlor"))
-    (folder / "Cargo.toml").write_text(own)
+def build(repository, target, name, folder, *commands):
+    """Builds the game in a folder."""
     # The versions that everything else is tested with.
     shutil.copy(repository / "Cargo.lock", folder)
     env = {**os.environ, "CARGO_TARGET_DIR": str(target)}
-    for command in (f"cargo add --quiet --path {repository / 'crates/client'} --features server", "cargo build --quiet"):
+    for command in (*commands, "cargo build --quiet"):
         subprocess.run(command.split(), cwd=folder, env=env, check=True)
     return str(target / "debug" / name)
 
 
-def play_example(repository, target, name, folder, env):
-    keys, moved = EXAMPLES[name]
-    shutil.copytree(repository / "examples" / name / "src", folder / "src")
-    program = build(repository, target, name, folder, (repository / "examples" / name / "Cargo.toml").read_text())
+def play_template(repository, target, parlor, template, folder, env):
+    keys, moved = TEMPLATES[template]
+    name = f"my-{template}"
+    subprocess.run([parlor, "new", name, "--template", template], cwd=folder, env=env, check=True, stdout=subprocess.DEVNULL)
+    program = build(repository, target, name, folder / name, "cargo test --quiet")
     host = Player(program, [], env)
     code = until([host], "", lambda screen: re.search(r"room (\w{4,})", screen))[1]
     guest = Player(program, [code], env)
@@ -124,8 +123,8 @@ def play_example(repository, target, name, folder, env):
     until(both, keys, lambda screen: moved([(int(y), int(x), s) for y, x, s in SYMBOL.findall(screen)]))
     guest_left, host_left = guest.leave(), host.leave()
     if (guest_left, host_left) != (0, 0):
-        raise SystemExit(f"{name}: the guest ended with {guest_left}, the host with {host_left}")
-    print(f"{name}: built outside, room {code} hosted and joined, the guest's move seen by the host")
+        raise SystemExit(f"{template}: the guest ended with {guest_left}, the host with {host_left}")
+    print(f"{template}: made and tested outside, room {code} hosted and joined, the guest's move seen by the host")
 
 
 def guest_tank_moves(printed):
@@ -139,8 +138,10 @@ def play_guide(repository, target, folder, env):
     program, dependencies = re.search(r"```rust,no_run\n(.*?)```\n\n```toml\n(.*?)```", page, re.DOTALL).groups()
     (folder / "src").mkdir()
     (folder / "src/main.rs").write_text(program)
-    manifest = f'[package]\nname = "guide"\nedition = "2024"\n\n[workspace]\n\n{dependencies}'
-    program = build(repository, target, "guide", folder, manifest)
+    own = "\n".join(line for line in dependencies.splitlines() if not line.startswith("parlor"))
+    (folder / "Cargo.toml").write_text(f'[package]\nname = "guide"\nedition = "2024"\n\n[workspace]\n\n{own}')
+    parlor = f"cargo add --quiet --path {repository / 'crates/client'} --features server"
+    program = build(repository, target, "guide", folder, parlor)
     host = Printer(program, [], env)
     code = until([host], "", lambda printed: re.search(r"share (\w{4,})\s", printed))[1]
     guest = Printer(program, [code], env)
@@ -152,17 +153,15 @@ def play_guide(repository, target, folder, env):
 
 
 def main():
-    repository, target = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    repository, target, parlor = (Path(argument).resolve() for argument in sys.argv[1:4])
     with tempfile.TemporaryDirectory() as outside:
         env = {key: value for key, value in os.environ.items() if not key.startswith("PARLOR_")}
         env.update(PARLOR_REGISTRY=f"{outside}/registry", TERM="xterm")
-        for name in ["guide", *EXAMPLES]:
-            folder = Path(outside) / name
-            folder.mkdir()
-            if name == "guide":
-                play_guide(repository, target, folder, env)
-            else:
-                play_example(repository, target, name, folder, env)
+        guide = Path(outside) / "guide"
+        guide.mkdir()
+        play_guide(repository, target, guide, env)
+        for template in TEMPLATES:
+            play_template(repository, target, parlor, template, Path(outside), env)
 
 
 main()

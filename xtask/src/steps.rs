@@ -144,7 +144,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     steps.push(long("package", "each crate that users link can be published", plan_package));
     steps.push(long(
         "examples",
-        "the guide's first program and the examples are built outside of the repository as a user's game, and played",
+        "the guide's first program, and a game of each template of `parlor new`: built outside of the repository, tested and played",
         plan_examples,
     ));
     steps.push(long(
@@ -294,7 +294,9 @@ fn plan_package(_: &Path, _: Level) -> Result<Work, Missing> {
 
 fn plan_examples(_: &Path, _: Level) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
-    Ok(Work::one(Invocation::new("python3").args("xtask/examples/run.py . target/examples")))
+    let build = Invocation::cargo("build --workspace --all-features --bin parlor");
+    let run = Invocation::new("python3").args("xtask/examples/run.py . target/examples target/debug/parlor");
+    Ok(Work::Run(vec![build, run]))
 }
 
 fn plan_fuzz(_: &Path, _: Level) -> Result<Work, Missing> {

@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Play(PlayArgs),
     /// Fill a room with scripted members
     Bots(BotsArgs),
+    /// Make a folder with a game of yours to begin with, in Rust; for a browser: `npm create parlor`
+    New(NewArgs),
     /// Run a server for rooms
     Serve(ServeArgs),
     /// List the rooms of this machine and, with --lan, of the local network
@@ -98,6 +100,28 @@ pub(crate) struct PlayArgs {
     pub connect: ConnectArgs,
     #[command(flatten)]
     pub headless: HeadlessArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// The folder to make; the game is named after it
+    pub folder: PathBuf,
+    /// What to begin with
+    #[arg(long, value_enum, default_value_t)]
+    pub template: Template,
+    /// A checkout of Parlor to build the game with [default: the one of this program, or else the published version]
+    #[arg(long, value_name = "FOLDER")]
+    pub parlor: Option<PathBuf>,
+}
+
+/// A game to begin with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Template {
+    /// A terminal, and a value for each player
+    #[default]
+    Dots,
+    /// A terminal, a world of entities, and prediction
+    Tanks,
 }
 
 #[derive(Debug, Args)]

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     let done = match meant::parse().command {
         Command::Play(args) => commands::play::run(&args),
         Command::Bots(args) => commands::bots::run(&args),
+        Command::New(args) => commands::new::run(&args),
         Command::Serve(args) => commands::serve::run(args),
         Command::Rooms(args) => commands::rooms::run(&args),
         Command::Token(args) => commands::token::run(&args),

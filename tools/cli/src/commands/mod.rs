@@ -8,6 +8,7 @@ pub(crate) mod dump;
 pub(crate) mod impair;
 pub(crate) mod lobby;
 pub(crate) mod matches;
+pub(crate) mod new;
 pub(crate) mod play;
 mod playback;
 pub(crate) mod replay;

@@ -2,6 +2,7 @@
 
 use crate::support::{Machine, Running};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
@@ -108,4 +109,78 @@ fn the_printed_addresses_open_the_page_in_a_browser() {
     let page = host.complains("play in a browser: ");
     assert!(page.ends_with(&format!("/join/{code}")), "{page}");
     assert!(is_page(&opened(&page)), "{}", opened(&page));
+}
+
+/// The series of a server's metrics, and the names of their labels.
+fn series(metrics: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let (series, _) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line:?}"));
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        let labels = labels.split("\",").filter_map(|label| Some(label.split_once("=\"")?.0.to_owned()));
+        all.entry(name.to_owned()).or_default().extend(labels);
+    }
+    all
+}
+
+/// The names in a query that are those of series.
+fn series_in(query: &str) -> impl Iterator<Item = &str> {
+    let words = query.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.starts_with("parlor_") || word.starts_with("process_"))
+}
+
+#[test]
+fn the_dashboard_and_the_alerts_ask_for_what_a_server_has() {
+    let machine = Machine::new();
+    let path = |name: &str| machine.path(name).to_str().expect("a plain path").to_owned();
+    assert!(machine.run(&["token", "--new-key", &path("operator")]).status.success());
+    let (key, data) = (path("operator.pub"), path("data"));
+    let args = ["--data", &data, "--operator-key", &key, "--metrics", "127.0.0.1:0", "--log", "info"];
+    let (server, address) = serve(&machine, &args);
+    let metrics = server.says("  metrics  ").trim().to_owned();
+    // Some figures appear with their first count.
+    let _host = machine.start(&["play", "--server", &address, "--headless", "--seconds", "300", "--json"]);
+    while !server.complains("").contains("member joined") {}
+    let status =
+        ["admin", "--server", &address, "--key", &path("operator"), "--app", "magpies", "--json", "status"];
+    let said = machine.run(&status);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let authority = metrics.trim_start_matches("http://").split('/').next().expect("it is an address");
+    let mut stream = TcpStream::connect(authority).expect("it listens");
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("it has a body");
+    assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+    let there = series(body);
+
+    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
+    let dashboard = std::fs::read_to_string(format!("{deploy}/grafana.json")).expect("it is there");
+    let dashboard: Value = serde_json::from_str(&dashboard).expect("it is JSON");
+    let mut asked = 0;
+    for panel in dashboard["panels"].as_array().expect("it has panels") {
+        for target in panel["targets"].as_array().expect("it asks for something") {
+            let (query, legend) =
+                (target["expr"].as_str().expect("a query"), target["legendFormat"].as_str());
+            let found: Vec<&str> = series_in(query).collect();
+            assert!(!found.is_empty(), "{query}");
+            let legend = legend.expect("it has a legend");
+            let named = legend.split("{{").skip(1).map(|rest| rest.split("}}").next().expect("it ends"));
+            for label in named.filter(|label| *label != "instance") {
+                let has = there.get(found[0]).is_some_and(|labels| labels.contains(label));
+                assert!(has, "{} has no label {label:?}: {there:?}", found[0]);
+            }
+            for name in found {
+                asked += 1;
+                assert!(there.contains_key(name), "there is no {name} for the dashboard");
+            }
+        }
+    }
+    let alerts = std::fs::read_to_string(format!("{deploy}/alerts.yml")).expect("it is there");
+    for name in alerts.lines().filter(|line| line.contains("expr:")).flat_map(series_in) {
+        asked += 1;
+        assert!(there.contains_key(name), "there is no {name} for the alerts");
+    }
+    assert!(asked > 40, "{asked}");
 }
