@@ -24,7 +24,7 @@ export function install() {
       ...[0, 2], // create a match
       ...[0, 0], // no code, no secret
       ...[8, 0, 30, 0], // players, ticks per second
-      ...[0, 0, 0, 0], // no host timeout, no schema, no label, not kept
+      ...[0, 0, 0, 0, 0], // no host timeout, no schema, no label, not kept, no spectator delay
     ]);
 
   const hashes = (info) =>
