@@ -2,8 +2,7 @@
 //!
 //! Spectators join the copy, so nothing of the present reaches them: neither state nor messages, members or times. The
 //! copy is a room of this hub like others. It has no code of its own, and ends as late as everything in it happens, or
-//! when its room has ended and nobody watches.
-//! What waits for it counts as its memory.
+//! when its room has ended and nobody watches. What waits for it counts as its memory.
 
 use super::cycle::Timer;
 use super::events::{RoomSummary, summary};

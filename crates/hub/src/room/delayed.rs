@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parlor_proto::{MemberId, channel};
 
 impl Room {
-    /// Creates the delayed copy of the room with this setup, except for the id and the time of its opening, which are the copy's own. It
+    /// Creates the delayed copy of a room. `setup` is the room's, with the copy's own id and time of opening. The copy
     /// takes the [`copied`](Input::copied) inputs of its room, and its spectators.
     ///
     /// # Errors
