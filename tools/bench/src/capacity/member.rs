@@ -7,7 +7,7 @@ use crate::member::{APP, Counted};
 use crate::pacer::Clock;
 use crate::player::{Game, Played, play};
 use crate::stamp;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use parlor::{Event, Recipient};
 use parlor_client_core::{Options, RoomCore, Wish};
 use parlor_proto::{ChannelId, Instant, Lane, RoomCode, TickRate, limits};
@@ -203,13 +203,18 @@ impl Member {
     /// Plays on the shard that has the room.
     ///
     /// # Errors
-    /// It was not reached.
+    /// It was not reached, or was over. Only before it had its seat does anybody read that.
     async fn enter(&mut self, mut way: Way, code: Option<RoomCode>, size: u16) -> anyhow::Result<()> {
         loop {
             let (link, options) = (way.connect_at_last().await?, options(code, size)?);
             let played = play(self.count.clock, link, options, None, self).await;
             let Played::Over { mut core, .. } = played else { return Ok(()) };
-            let Some(redirect) = core.take_redirect() else { return Ok(()) };
+            let Some(redirect) = core.take_redirect() else {
+                return match core.closed() {
+                    Some(reason) => bail!("its room was over before it had its seat: {reason}"),
+                    None => Ok(()),
+                };
+            };
             way = way.redirected(&redirect)?;
         }
     }
