@@ -2,6 +2,7 @@
 
 use crate::args::{NewArgs, Template};
 use anyhow::{Context, bail, ensure};
+use parlor_terminal::print::say;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -45,11 +46,11 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<()> {
         None => checkout_of_this_program(),
     };
     create(&args.folder, name, args.template, source.as_deref())?;
-    println!("{} has a game. Next:\n", args.folder.display());
-    println!("  cd {}", args.folder.display());
-    println!("  cargo run            # opens a room and shows its code");
-    println!("  cargo run -- CODE    # joins it, in a second terminal");
-    println!("  cargo test           # two players over a bad network");
+    let there = args.folder.display();
+    say(&format!("{there} has a game. Next:\n\n  cd {there}"));
+    say("  cargo run            # opens a room and shows its code");
+    say("  cargo run -- CODE    # joins it, in a second terminal");
+    say("  cargo test           # two players over a bad network");
     Ok(())
 }
 
