@@ -160,8 +160,7 @@ mod tests {
         }
         let code = host.code().ok_or("an open room has a code")?.to_string();
         let bad = "latency=75ms,loss=5%,seed=7".parse()?;
-        let mut guest =
-            Room::join(GAME, &code).schema(schema()?).predict::<Tank>().impairment(bad).open();
+        let mut guest = Room::join(GAME, &code).schema(schema()?).predict::<Tank>().impairment(bad).open();
         loop {
             assert!(began.elapsed() < PATIENCE, "{:?} at the host, {:?}", tanks(&host)?, tanks(&guest)?);
             frame(&mut host, &mut Drive::default())?;
