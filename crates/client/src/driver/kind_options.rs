@@ -81,9 +81,10 @@ impl<K: Opens> RoomBuilder<K> {
         self
     }
 
-    /// Sets how much later than its players the [spectators](JoinBuilder::spectate) of a new room see it: 1 s to 5 min. Default: zero,
-    /// no later. The server keeps what happens for as long, so nothing of the present reaches a spectator, whatever its client does.
-    /// Players do not see such spectators, and have no direct paths to each other.
+    /// Sets the spectator delay of a new room: how much later than its players its
+    /// [spectators](JoinBuilder::spectate) see it, 1 s to 5 min. Default: zero. The server holds everything back for
+    /// that time, so a changed client sees nothing earlier. Players do not see such spectators, and have no direct
+    /// paths to each other.
     ///
     /// ```no_run
     /// let room = parlor::Room::host("tanks").spectator_delay(std::time::Duration::from_secs(30)).open();

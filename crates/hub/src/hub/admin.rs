@@ -1,5 +1,6 @@
 //! Operator API: list, inspect and close rooms; remove members.
 
+use super::delayed::summary_with;
 use super::events::RoomSummary;
 use super::index::is_public_match;
 use super::{Hub, HubEvent, Output, Seated};
@@ -112,9 +113,10 @@ impl Hub {
     /// Returns a room and its members.
     pub fn room_details(&self, code: RoomCode) -> Option<RoomDetails> {
         let (_, seated) = self.seated(code)?;
-        let mut members = seated.room.member_summaries();
-        members.extend(self.spectators_of_copy(seated));
-        Some(RoomDetails { room: self.summary(seated), members })
+        let spectators = self.spectators_of_copy(seated);
+        let room = summary_with(&seated.room, &spectators);
+        let members = seated.room.member_summaries().into_iter().chain(spectators).collect();
+        Some(RoomDetails { room, members })
     }
 
     /// Ends a room and sends its members the reason, cut to

@@ -321,9 +321,8 @@ impl Hub {
         let head = self.config.record.then(|| room::log::head(&setup));
         let shards = self.config.shards.count() as u64;
         let copy = RoomId(id.0 + shards);
-        let opened =
-            Room::new(setup.clone()).and_then(|room| Ok((room, self.open_copy(&setup, copy, origin)?)));
-        let (room, part) = opened.map_err(|error| {
+        let opened = self.open_copy(&setup, copy, origin).and_then(|part| Ok((part, Room::new(setup)?)));
+        let (part, room) = opened.map_err(|error| {
             self.directory.remove(code);
             Refusal::BadRequest { detail: error.to_string() }
         })?;

@@ -27,7 +27,7 @@ pub(super) enum Timer {
     HostTimeout(RoomId),
     /// Time to pass on measurements.
     Measure(RoomId),
-    /// Something waits for the delayed copy of a room no more.
+    /// The next input of a delayed copy is due.
     Delayed(RoomId),
     /// A held-back flush is due.
     Flush(RoomId),

@@ -16,7 +16,8 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 impl Hub {
-    /// Opens the delayed copy of a room that is about to open with this setup. Returns its part in the pair.
+    /// Opens the delayed copy of a room that is about to open with this setup. Returns the room's part in the pair. A
+    /// setup that it takes is one of a room, too.
     pub(super) fn open_copy(
         &mut self,
         setup: &Setup,
@@ -93,16 +94,7 @@ impl Hub {
 
     /// Returns the summary of a room, with the spectators of its copy.
     pub(super) fn summary(&self, seated: &Seated) -> RoomSummary {
-        let mut of_room = summary(&seated.room);
-        let spectators = self.spectators_of_copy(seated);
-        of_room.spectators += spectators.len();
-        of_room.members += spectators.len();
-        of_room.away += spectators.iter().filter(|spectator| !spectator.connected).count();
-        for (kind, count) in &mut of_room.links {
-            *count +=
-                spectators.iter().filter(|spectator| spectator.connected && spectator.link == *kind).count();
-        }
-        of_room
+        summary_with(&seated.room, &self.spectators_of_copy(seated))
     }
 
     /// Returns the spectators of a room's copy.
@@ -110,4 +102,17 @@ impl Hub {
         let members = self.copy_of(seated).map(|(_, copy)| copy.room.member_summaries());
         members.unwrap_or_default().into_iter().filter(|member| member.spectates).collect()
     }
+}
+
+/// Returns the summary of a room whose copy has these spectators.
+pub(super) fn summary_with(room: &Room, spectators: &[MemberSummary]) -> RoomSummary {
+    let mut of_room = summary(room);
+    of_room.spectators += spectators.len();
+    of_room.members += spectators.len();
+    of_room.away += spectators.iter().filter(|spectator| !spectator.connected).count();
+    for (kind, count) in &mut of_room.links {
+        *count +=
+            spectators.iter().filter(|spectator| spectator.connected && spectator.link == *kind).count();
+    }
+    of_room
 }

@@ -26,8 +26,8 @@ impl Room {
 }
 
 impl Input {
-    /// Returns the input as the delayed copy of a room takes it; `None` if it concerns only how members receive, or only
-    /// the authority. A message is copied, so that it does not keep the whole packet that it came in.
+    /// Returns the input as the delayed copy of a room takes it. `None` if it concerns only how members receive, or
+    /// only the authority. Copies a message, so that it does not keep the whole packet that it came in.
     pub fn copied(&self) -> Option<Input> {
         match self {
             Input::Fate { .. }

@@ -289,7 +289,7 @@ fn what_does_not_fit_the_template_changes_nothing() {
     assert_eq!(lanes(&own)[last], before[last] + 1, "a cut is told");
 }
 
-/// A stream of a world over a path, whose packets are never reported as delivered. `None` at the end of the world.
+/// Sends each world that `next` returns over one path, on which every packet arrives. Ends with `None`.
 fn over_a_path(mut next: impl FnMut(u32) -> Option<World>) -> Result<(), ReplicaError> {
     let mut remote = Remote::new(RATE);
     let mut publisher = Publisher::new(Viewer::Member(MemberId(1)), PublisherConfig::new(u32::MAX));

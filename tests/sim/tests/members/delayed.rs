@@ -191,7 +191,7 @@ impl Room {
                 "{what}: {thing} was seen {:?} after it",
                 at.saturating_since(*done)
             );
-            // Who comes later is told at once what is so.
+            // A spectator that joins later gets the present state at once.
             let late = at.saturating_since((*done + DELAY).max(since));
             assert!(late < LATER_MAX, "{what}: {thing} was seen {late:?} too late");
         }
@@ -233,7 +233,7 @@ fn x3_spectators_see_a_room_later_and_nothing_of_it_earlier() {
         assert!(!room.seen.has("bob left"));
         room.run_for(2_000);
         room.expect_all_is_late(since, &what);
-        assert_eq!(room.sim.logs().len(), 1, "the log of the room is that of its copy");
+        assert_eq!(room.sim.logs().len(), 1, "the copy has no log of its own");
         // So do they see the room's end.
         room.sim.act(room.host, |core, now| core.leave(now));
         let ended = room.sim.now();
