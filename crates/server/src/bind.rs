@@ -46,7 +46,7 @@ pub(crate) fn bind(
 }
 
 /// Opens a TCP port. On a machine without IPv6 "all addresses" means all IPv4 addresses.
-fn bind_tcp(addr: SocketAddr) -> Result<TcpListener, StartError> {
+pub(crate) fn bind_tcp(addr: SocketAddr) -> Result<TcpListener, StartError> {
     let all_v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), addr.port());
     match listen_on(addr) {
         Err(error) if addr.is_ipv6() && addr.ip().is_unspecified() && has_no_ipv6(&error) => {

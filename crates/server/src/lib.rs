@@ -20,6 +20,7 @@
 //! - [`embed`]: the interface to services beside its rooms, a separate library; [`realm`]: names of games and
 //!   environments
 //! - [`StartError`], [`ServerFailed`]: its errors
+//! - [`checks`]: what would keep it from starting, without a start
 //!
 //! Bounded are connections, handshakes, queues, request heads, and the time of each. Absent are plain HTTP
 //! beyond this machine, and disk accesses that delay game traffic.
@@ -28,6 +29,7 @@ mod access;
 mod address;
 pub mod admission;
 mod bind;
+pub mod checks;
 mod clock;
 mod config;
 mod connection;

@@ -9,7 +9,7 @@
 //! - [`inside`]: links to a server in the same process
 //! - [`direct`]: a link between two players without a server in between
 //! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: how a client verifies it ·
-//!   [`tls`]: TLS on TCP
+//!   [`CertificateChain`]: what a server shows, for diagnosis · [`tls`]: TLS on TCP
 //! - [`alarm`]: a timer without extra wake-ups · [`connect`]: connection errors · [`discovery`]: finding a
 //!   server · [`impaired`]: a simulated bad network
 //! - `lan`, a feature: rooms on the local network
@@ -18,6 +18,7 @@
 //! WebSockets beyond this machine, and allocation by a length that a peer declares.
 
 pub mod alarm;
+mod certificate_chain;
 pub mod closed;
 pub mod connect;
 pub mod direct;
@@ -39,6 +40,7 @@ pub mod tls;
 pub mod trust;
 pub mod websocket;
 
+pub use certificate_chain::CertificateChain;
 pub use closed::{CloseCode, LinkClosed, Violation};
 pub use connect::ConnectError;
 pub use identity::{Fingerprint, Identity, IdentityError};

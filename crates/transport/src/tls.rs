@@ -200,7 +200,7 @@ pub async fn connect<S: Io>(
     connecting.map_err(|error| refusal.take().unwrap_or_else(|| failed(addr, &error)))
 }
 
-fn failed(addr: SocketAddr, error: &io::Error) -> ConnectError {
+pub(crate) fn failed(addr: SocketAddr, error: &io::Error) -> ConnectError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidMessage(_)) => {
             ConnectError::NotParlor { addr, detail: "it has no TLS on this port".to_owned() }

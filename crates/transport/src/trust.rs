@@ -65,7 +65,10 @@ impl Trust {
         Ok((config, refusal))
     }
 
-    fn verifier(&self, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
+    pub(crate) fn verifier(
+        &self,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
         let unreadable = |error: &dyn fmt::Display| ConnectError::TrustUnreadable(error.to_string());
         match self {
             Trust::Fingerprint(expected) => Ok(Arc::new(Pinned::new(*expected))),
@@ -99,29 +102,24 @@ impl Refusal {
     }
 
     fn record(&self, error: &rustls::Error) {
-        let refused = match error {
-            rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(other))) => {
-                other.downcast_ref::<Mismatch>().map(|mismatch| ConnectError::WrongFingerprint {
-                    expected: mismatch.expected,
-                    found: mismatch.found,
-                })
-            }
-            _ => None,
-        };
-        let refused = refused.unwrap_or_else(|| ConnectError::UntrustedCertificate(explain(error)));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(explain(error));
     }
 }
 
-/// The most common rejection in words for the server's operator.
-fn explain(error: &rustls::Error) -> String {
-    match error {
+/// Why a server is rejected, the most common reason in words for its operator.
+pub(crate) fn explain(error: &rustls::Error) -> ConnectError {
+    if let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(other))) = error
+        && let Some(Mismatch { expected, found }) = other.downcast_ref()
+    {
+        return ConnectError::WrongFingerprint { expected: *expected, found: *found };
+    }
+    ConnectError::UntrustedCertificate(match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "nobody that this machine trusts vouches for it. For a server of your own, connect by its fingerprint"
                 .to_owned()
         }
         error => error.to_string(),
-    }
+    })
 }
 
 /// Wraps a verifier and records why it rejected a server.

@@ -2,11 +2,13 @@
 
 pub(crate) mod admin;
 pub(crate) mod board;
+mod doctor;
 pub(crate) mod lobby;
 mod matches;
 mod serve;
 mod signed_in;
 
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use matches::MatchArgs;
 pub(crate) use serve::{AccountsArg, AdmissionArg, LogFormat, ServeArgs};
 
@@ -37,6 +39,8 @@ pub(crate) enum Command {
     New(NewArgs),
     /// Run a server for rooms
     Serve(ServeArgs),
+    /// Look at this machine as a server's, or at a server as players reach it, and say what to do
+    Doctor(Box<DoctorArgs>),
     /// List the rooms of this machine and, with --lan, of the local network
     Rooms(RoomsArgs),
     /// Create an admission key or token

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Bots(args) => commands::bots::run(&args),
         Command::New(args) => commands::new::run(&args),
         Command::Serve(args) => commands::serve::run(args),
+        Command::Doctor(args) => commands::doctor::run(*args),
         Command::Rooms(args) => commands::rooms::run(&args),
         Command::Token(args) => commands::token::run(&args),
         Command::Replay(args) => commands::replay::run(&args),

@@ -5,7 +5,7 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 /// What people type who mean a command of another name: the letters alone lead elsewhere.
-const MEANT: [(&str, &str); 9] = [
+const MEANT: [(&str, &str); 11] = [
     ("host", "play"),
     ("join", "play"),
     ("create", "play"),
@@ -13,6 +13,8 @@ const MEANT: [(&str, &str); 9] = [
     ("start", "serve"),
     ("run", "serve"),
     ("server", "serve"),
+    ("check", "doctor"),
+    ("health", "doctor"),
     ("list", "rooms"),
     ("bot", "bots"),
 ];

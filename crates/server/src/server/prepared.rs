@@ -196,17 +196,28 @@ impl Prepared {
     }
 }
 
+/// Checks settings that need no port.
+pub(crate) fn check_settings(config: &Config, has_services: bool) -> Result<(), StartError> {
+    port_of(config, config.shards.get() - 1)?;
+    facts(config, SocketAddr::new(config.listen, config.port), None)?;
+    access(config, Clock::start(), has_services).map(|_| ())
+}
+
+/// The configured port of a shard; 0 for any free one.
+fn port_of(config: &Config, number: u16) -> Result<u16, StartError> {
+    let (first, shards) = (config.port, config.shards);
+    if first == 0 {
+        return Ok(0);
+    }
+    first.checked_add(number).ok_or(StartError::TooFewPorts { first, shards })
+}
+
 /// Opens the ports of all shards: the configured one and those after it, or any free ones.
 async fn open_workers(config: &Config, tls: &ServerTls) -> Result<Vec<Worker>, StartError> {
     let mut workers = Vec::new();
     let conditions = config.impairment.map(Conditions::new);
     for number in 0..config.shards.get() {
-        let port = match config.port {
-            0 => 0,
-            first => {
-                first.checked_add(number).ok_or(StartError::TooFewPorts { first, shards: config.shards })?
-            }
-        };
+        let port = port_of(config, number)?;
         let (listen, tls, room_log) = (config.listen, tls.clone(), config.room_log.clone());
         workers.push(
             Worker::open(

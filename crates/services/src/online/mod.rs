@@ -15,6 +15,7 @@ mod budgets;
 mod by_realm;
 mod callers;
 mod charges;
+mod checks;
 mod codes;
 mod config;
 mod deadlines;

@@ -26,6 +26,7 @@ mod friends;
 mod holdings;
 mod ids;
 mod inbox;
+mod inspect;
 mod layouts;
 mod limits;
 mod line;
@@ -61,6 +62,7 @@ pub use error::{BackupError, OpenError, RestoreError, StoreError};
 pub use friends::{Friend, FriendChange};
 pub use holdings::Holding;
 pub use ids::{AccountId, RoomId, SignInId};
+pub use inspect::{StoreFacts, StoreState, inspect};
 pub use limits::{
     DATA_MAX, DATA_MIN, GUEST_BYTES, LOG_BYTES, Limits, OBJECT_BYTES, OPEN_ROOMS, ROOM_BYTES, SAVE_BYTES,
 };

@@ -161,7 +161,7 @@ async fn take(reached: &Reached) -> Result<LockSession, OpenError> {
 }
 
 /// The session that holds the lock, as an error.
-async fn holder(client: &Client) -> Option<OpenError> {
+pub(super) async fn holder(client: &Client) -> Option<OpenError> {
     let statement = "SELECT a.pid, concat_ws(' ', nullif(a.application_name, ''), 'from', coalesce(host(a.client_addr), 'this machine'), 'since',
              to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'))
          FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid

@@ -10,7 +10,7 @@
 use super::Durability;
 use super::address::{Protection, without_password};
 use super::error::{OpenError, StoreError};
-use super::owner::{LockState, StoreLock};
+use super::owner::{self, LockState, StoreLock};
 use super::sql::{BatchResult, BatchStatement, Done, Fault, Param, RowPage, Sql, TableRow, Value};
 use bytes::BytesMut;
 use core::error::Error;
@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -69,6 +70,29 @@ pub(super) fn own(address: &str) -> Result<Server, OpenError> {
     let reached = parse(address)?;
     let owner = StoreLock::take(reached.clone())?;
     Ok(Server { reached, owner })
+}
+
+/// The layout of the store in a database, if there is one, and the server that has it. Nothing is taken or changed.
+pub(super) fn inspect(address: &str) -> Result<(Option<u64>, Option<String>), OpenError> {
+    let reached = parse(address)?;
+    let failed = |error: &tokio_postgres::Error| OpenError::Database(detail(error));
+    let looking = async {
+        let (client, _connection) = connect_to(&reached).await.map_err(|error| failed(&error))?;
+        let layout = match client.query("SELECT number FROM parlor_layout", &[]).await {
+            Ok(rows) => rows.first().and_then(|row| u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()),
+            Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => None,
+            Err(error) => return Err(failed(&error)),
+        };
+        let holder = match owner::holder(&client).await {
+            Some(OpenError::InUseBy { holder, pid }) => Some(format!("{holder}, session {pid}")),
+            _ => None,
+        };
+        Ok((layout, holder))
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
+    runtime
+        .block_on(async { tokio::time::timeout(CONNECT_TIMEOUT * 2, looking).await })
+        .unwrap_or_else(|_| Err(OpenError::Database("PostgreSQL does not answer".to_owned())))
 }
 
 /// Parses the address of a server.

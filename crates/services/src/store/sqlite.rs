@@ -2,9 +2,11 @@
 
 use super::backup::beside;
 use super::error::{OpenError, StoreError};
+use super::inspect::StoreState;
 use super::sql::{Done, Fault, Param, RowPage, Sql, TableRow, Value};
 use super::{Durability, layouts};
 use core::time::Duration;
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::ffi::ErrorCode;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -29,25 +31,73 @@ pub(super) struct Owned {
 /// Creates the file if missing, and takes it for this process.
 pub(super) fn own(path: &Path) -> Result<Owned, OpenError> {
     let lock = lock(path)?;
-    let file_error = |error| OpenError::File { path: path.to_owned(), error };
+    let (file, log) = sizes(path)?;
+    // The file holds keys and hashes, so only its owner may read it. The same holds for SQLite's files beside
+    // it.
+    private_file(path).map_err(|error| OpenError::File { path: path.to_owned(), error })?;
+    let owned = Owned { path: path.to_owned(), _lock: lock };
+    if file.unwrap_or(0) > 0 {
+        let connection =
+            open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| damaged(path, &error))?;
+        keep_log(&connection).map_err(|error| damaged(path, &error))?;
+        check(path, &connection, log.is_some())?;
+    }
+    Ok(owned)
+}
+
+/// Bytes of the file and of its log, if they are there.
+fn sizes(path: &Path) -> Result<(Option<u64>, Option<u64>), OpenError> {
     let size = |ending| match std::fs::metadata(beside(path, ending)) {
         Ok(found) => Ok(Some(found.len())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(file_error(error)),
+        Err(error) => Err(OpenError::File { path: path.to_owned(), error }),
     };
     let (file, log) = (size("")?, size("-wal")?);
     // SQLite would take the log for that of another file, and delete it.
     if file.unwrap_or(0) == 0 && log.unwrap_or(0) > 0 {
         return Err(OpenError::FileEmpty { path: path.to_owned() });
     }
-    // The file holds keys and hashes, so only its owner may read it. The same holds for SQLite's files beside
-    // it.
-    private_file(path).map_err(file_error)?;
-    let owned = Owned { path: path.to_owned(), _lock: lock };
-    if file.unwrap_or(0) > 0 {
-        check(path, log.is_some())?;
+    Ok((file, log))
+}
+
+/// Looks at a store without taking it, and whether a server has taken it. No file is made or changed.
+pub(super) fn inspect(path: &Path) -> Result<(StoreState, bool), OpenError> {
+    let is_held = is_held(path)?;
+    let (file, log) = sizes(path)?;
+    let connection = match (file.unwrap_or(0), log.unwrap_or(0)) {
+        (0, _) => return Ok((StoreState::Absent, is_held)),
+        // The server's own log is read with it; the server has checked the file.
+        _ if is_held => open(path, OpenFlags::SQLITE_OPEN_READ_ONLY),
+        (_, 0) => open_unchanging(path),
+        // Reading it would make another file beside it.
+        _ => return Ok((StoreState::Unmerged, is_held)),
+    };
+    let connection = connection.map_err(|error| damaged(path, &error))?;
+    if !is_held {
+        check(path, &connection, log.is_some())?;
     }
-    Ok(owned)
+    Ok((StoreState::Sound { layout: layout_of(connection)? }, is_held))
+}
+
+/// Whether a server has taken the file.
+fn is_held(path: &Path) -> Result<bool, OpenError> {
+    let file_error = |error| OpenError::File { path: path.to_owned(), error };
+    match File::open(beside(path, OWNER)) {
+        Ok(lock) => match lock.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(file_error(error)),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(file_error(error)),
+    }
+}
+
+/// Opens a file that nobody else has open, without a file beside it.
+fn open_unchanging(path: &Path) -> rusqlite::Result<Connection> {
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    open(Path::new(&format!("file:{path}?immutable=1")), flags)
 }
 
 /// Files up to this size are checked when they are opened, which takes a second or two on a slow disk.
@@ -57,12 +107,16 @@ const CHECKED_BYTES_MAX: u64 = 256 << 20;
 /// reports that one while the log is there.
 const NEEDS_LOG: i64 = 1;
 
+/// The file that a server locks, beside a store's.
+const OWNER: &str = "-owner";
+
+fn damaged(path: &Path, error: &rusqlite::Error) -> OpenError {
+    OpenError::Damaged { path: path.to_owned(), sentence: error.to_string() }
+}
+
 /// Refuses a damaged file, and a file without its log.
-fn check(path: &Path, has_log: bool) -> Result<(), OpenError> {
-    let damaged =
-        |error: rusqlite::Error| OpenError::Damaged { path: path.to_owned(), sentence: error.to_string() };
-    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(damaged)?;
-    keep_log(&connection).map_err(damaged)?;
+fn check(path: &Path, connection: &Connection, has_log: bool) -> Result<(), OpenError> {
+    let damaged = |error| damaged(path, &error);
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(damaged)?;
     if version == NEEDS_LOG && !has_log {
         return Err(OpenError::LogMissing { path: path.to_owned() });
@@ -112,9 +166,7 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(file_error)?;
     }
-    let mut lock_path = path.as_os_str().to_owned();
-    lock_path.push("-owner");
-    let lock = private_file(Path::new(&lock_path)).map_err(file_error)?;
+    let lock = private_file(&beside(path, OWNER)).map_err(file_error)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),

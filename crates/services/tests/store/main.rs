@@ -14,6 +14,7 @@ mod common;
 mod contract;
 mod disk;
 mod friends;
+mod inspect;
 mod kill;
 mod layout;
 mod matches;

@@ -16,10 +16,16 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, Runtime, TokioRuntime, TransportErrorCode};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 /// Default timeout for an address. A dead UDP port does not answer.
 pub const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long the search for the largest packet is waited for, and how often it is looked at.
+const PACKETS_PATIENCE: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Up to this size of packets, in bytes, the library searches.
+const PACKET_BYTES_MAX: u16 = 1452;
 
 /// The TLS alert for "no common application protocol".
 const NO_APPLICATION_PROTOCOL: u8 = 120;
@@ -32,6 +38,15 @@ pub struct Dialer {
     conditions: Option<Conditions>,
     /// The local address of its sockets; `None` for any.
     source: Option<IpAddr>,
+}
+
+/// Properties of the network between this machine and a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// The round trip.
+    pub rtt: Duration,
+    /// The largest UDP payload that arrives, in bytes, as far as it was found within a second.
+    pub packet_bytes_max: u16,
 }
 
 /// One of a dialer's sockets.
@@ -101,6 +116,28 @@ impl Dialer {
             establish_session(connection, session).map_err(|violation| not_parlor(violation.to_string()))
         };
         timeout(deadline, connecting).await.unwrap_or(Err(ConnectError::TimedOut { addr, waited: deadline }))
+    }
+
+    /// Connects, measures the network, and closes the connection again. For diagnosis.
+    ///
+    /// # Errors
+    /// As of [`connect`](Self::connect).
+    pub async fn measure(
+        &self,
+        addr: SocketAddr,
+        server_name: &str,
+        trust: &Trust,
+        deadline: Duration,
+    ) -> Result<Measured, ConnectError> {
+        let connection = self.dial(addr, server_name, trust, ALPN_PARLOR, deadline).await?;
+        let until = Instant::now() + PACKETS_PATIENCE;
+        let packet_bytes_max = || connection.stats().path.current_mtu;
+        while packet_bytes_max() < PACKET_BYTES_MAX && Instant::now() < until {
+            sleep(LOOK_EVERY).await;
+        }
+        let measured = Measured { rtt: connection.rtt(), packet_bytes_max: packet_bytes_max() };
+        connection.close(CloseCode::DONE.to_quic(), b"");
+        Ok(measured)
     }
 
     /// Connects without making a link, for a client of another protocol on the server's port.

@@ -17,7 +17,7 @@ mod send;
 pub(crate) mod session;
 pub mod webtransport;
 
-pub use dialer::{CONNECT_DEADLINE, Dialer};
+pub use dialer::{CONNECT_DEADLINE, Dialer, Measured};
 pub use engine::Engine;
 pub use handshake::{HandshakeError, HandshakeLimits, ListenError, ListenerStats};
 // The tests of this crate make the server's end of a link by these two. A server has an engine, which has no links.
@@ -134,4 +134,17 @@ fn bind_udp(addr: SocketAddr) -> io::Result<UdpSocket> {
     }
     socket.bind(&addr.into())?;
     Ok(socket.into())
+}
+
+/// Returns the size of a UDP socket's receive and send buffer that the operating system grants here, in bytes, and
+/// the one that is asked for.
+///
+/// # Errors
+/// No socket can be opened.
+pub fn udp_buffers() -> io::Result<([usize; 2], usize)> {
+    // Linux doubles what is asked for, and reports the double.
+    let reported = if cfg!(any(target_os = "android", target_os = "linux")) { 2 } else { 1 };
+    let socket = Socket::from(bind_udp(SocketAddr::from(([127, 0, 0, 1], 0)))?);
+    let granted = [socket.recv_buffer_size()?, socket.send_buffer_size()?];
+    Ok((granted.map(|bytes| bytes / reported), UDP_BUFFER_BYTES))
 }

@@ -8,7 +8,9 @@ use core::time::Duration;
 use parlor_proto::Carrier;
 use parlor_proto::limits::{DATAGRAM_BYTES_MAX, STREAM_PACKET_BYTES_MAX};
 use parlor_transport::quic::engine::Event;
-use parlor_transport::quic::{ALPN_PARLOR, Dialer, STREAM_TYPE_ISOLATED, STREAM_TYPE_RECORDS, STREAMS_MAX};
+use parlor_transport::quic::{
+    ALPN_PARLOR, Dialer, STREAM_TYPE_ISOLATED, STREAM_TYPE_RECORDS, STREAMS_MAX, udp_buffers,
+};
 use parlor_transport::{ConnectError, LinkClosed, Trust, Violation};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Connection, Endpoint, ServerConfig, TransportConfig};
@@ -67,6 +69,30 @@ async fn a_dead_port_times_out() {
     let trust = Trust::Fingerprint(identity().fingerprint());
     let error = Dialer::new().connect(addr, "localhost", &trust, waited).await.unwrap_err();
     assert_eq!(error, ConnectError::TimedOut { addr, waited });
+}
+
+#[tokio::test]
+async fn a_measured_network_has_a_round_trip_and_a_packet_size() {
+    within(async {
+        let server = QuicServer::start();
+        let dialer = Dialer::new();
+        let measuring = dialer.measure(server.addr, "localhost", &server.trust, HANG);
+        let (measured, served) = tokio::join!(measuring, async {
+            let mut served = server.accept().await;
+            served.recv().await
+        });
+        let measured = measured.unwrap();
+        assert!(measured.rtt > Duration::ZERO && measured.packet_bytes_max >= 1_200, "{measured:?}");
+        assert!(served.is_err(), "the connection is closed again");
+        dialer.wait_idle().await;
+    })
+    .await;
+}
+
+#[test]
+fn a_socket_has_buffers() {
+    let (granted, wanted) = udp_buffers().unwrap();
+    assert!(granted.iter().all(|bytes| (1..=wanted).contains(bytes)), "{granted:?} of {wanted}");
 }
 
 #[tokio::test]

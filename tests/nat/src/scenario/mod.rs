@@ -2,6 +2,7 @@
 
 mod cut;
 mod direct;
+mod doctor;
 mod forged;
 mod lan;
 mod mesh;
@@ -23,7 +24,7 @@ struct Scenario {
     run: fn(&Workshop) -> Seen,
 }
 
-const SCENARIOS: [Scenario; 8] = [
+const SCENARIOS: [Scenario; 9] = [
     Scenario { name: "nats", shows: "the homes' NATs are what they are taken for", run: nats::run },
     Scenario {
         name: "relay",
@@ -47,6 +48,7 @@ const SCENARIOS: [Scenario; 8] = [
         run: lan::t1_a_second_host_finds_and_joins_a_room_nearby,
     },
     Scenario { name: "direct", shows: "who goes past the relay, and who does not", run: direct::run },
+    Scenario { name: "doctor", shows: "which port of a server is blocked, and what opens it", run: doctor::run },
     Scenario {
         name: "mesh",
         shows: "four homes: a path for each pair that can have one, and the relay for the others",

@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod board;
 pub(crate) mod bots;
+pub(crate) mod doctor;
 pub(crate) mod draughts;
 pub(crate) mod dump;
 pub(crate) mod impair;

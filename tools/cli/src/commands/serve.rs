@@ -18,8 +18,7 @@ use std::time::Duration;
 /// # Errors
 /// What was wrong with the settings, or kept the server from starting.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
-    let file = args.config.as_deref().map(ServeArgs::read).transpose()?.unwrap_or_default();
-    let args = args.over(file);
+    let args = resolved(args)?;
     logging::start(args.log_format.unwrap_or_default(), args.log.as_deref().unwrap_or("info"))?;
     let (config, online) = settings(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -29,7 +28,20 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     runtime.block_on(serve(config, online))
 }
 
-fn settings(args: ServeArgs) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
+/// The settings with those of the file.
+///
+/// # Errors
+/// What is wrong with the file.
+pub(crate) fn resolved(args: ServeArgs) -> anyhow::Result<ServeArgs> {
+    let file = args.config.as_deref().map(ServeArgs::read).transpose()?.unwrap_or_default();
+    Ok(args.over(file))
+}
+
+/// The server that the settings describe.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn settings(args: ServeArgs) -> anyhow::Result<(Config, Option<OnlineConfig>)> {
     let default = Config::default();
     let is_development = args.certificate.is_none();
     let bounds = Bounds {
@@ -109,11 +121,7 @@ fn online(args: &ServeArgs, bounds: Bounds) -> anyhow::Result<Option<OnlineConfi
     let backups = data.as_ref().map(|folder| folder.join("backups"));
     let store = match (&args.store, data) {
         (Some(store), _) => store.clone(),
-        (None, Some(folder)) => {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("the folder {} for --data cannot be made", folder.display()))?;
-            services::store_in(folder)?
-        }
+        (None, Some(folder)) => services::store_in(folder)?,
         (None, None) if keep_matches.is_some() => {
             bail!("no match is kept without a store: add --data FOLDER or --store URL")
         }

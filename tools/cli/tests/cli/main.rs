@@ -5,6 +5,8 @@ mod admin;
 #[cfg(unix)]
 mod boards;
 #[cfg(target_os = "linux")]
+mod doctor;
+#[cfg(target_os = "linux")]
 mod draughts;
 #[cfg(target_os = "linux")]
 mod files;
