@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes a game with each template of `parlor new` outside of the repository, and one of the guide's first program. Tests and
-plays each: a host, and a guest who joins by the code that the host shows. Usage: run.py REPOSITORY TARGET PARLOR"""
+"""Makes a game with each template of `parlor new` outside of the repository, and one of the guide's first program, and builds
+the games of examples/ that are no template. Tests and plays each: a host, and a guest who joins by the code that the host shows.
+Usage: run.py REPOSITORY TARGET PARLOR"""
 
 import os
 import pty
@@ -31,6 +32,8 @@ def tank_moved(symbols):
 
 # The templates: what the guest presses, and what the host's screen shows then.
 TEMPLATES = {"dots": ("\x1b[C", dot_moved), "tanks": ("\x1b[A", tank_moved)}
+# The other games for a terminal, played where they lie: the guest comes near and lunges.
+GAMES = {"duel": ("\x1b[D\x1b[D\x1b[A", lambda screen: re.search(r"touches \d+ : [1-9]", screen))}
 
 
 class Player:
@@ -61,7 +64,10 @@ class Player:
         os.write(self.terminal, keys.encode())
 
     def leave(self):
-        self.press("q")
+        try:
+            self.press("q")
+        except OSError:
+            pass  # it has ended, because the other player left
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -110,21 +116,33 @@ def build(repository, target, name, folder, *commands):
     return str(target / "debug" / name)
 
 
-def play_template(repository, target, parlor, template, folder, env):
-    keys, moved = TEMPLATES[template]
-    name = f"my-{template}"
-    subprocess.run([parlor, "new", name, "--template", template], cwd=folder, env=env, check=True, stdout=subprocess.DEVNULL)
-    program = build(repository, target, name, folder / name, "cargo test --quiet")
+def play_two(program, env, keys, shown):
+    """Plays a program with itself, until the host's screen shows what the guest did. Gives the room's code."""
     host = Player(program, [], env)
     code = until([host], "", lambda screen: re.search(r"room (\w{4,})", screen))[1]
     guest = Player(program, [code], env)
     both = [host, guest]
     until(both, "", lambda screen: "players 2" in screen)
-    until(both, keys, lambda screen: moved([(int(y), int(x), s) for y, x, s in SYMBOL.findall(screen)]))
+    until(both, keys, shown)
     guest_left, host_left = guest.leave(), host.leave()
     if (guest_left, host_left) != (0, 0):
-        raise SystemExit(f"{template}: the guest ended with {guest_left}, the host with {host_left}")
+        raise SystemExit(f"{program}: the guest ended with {guest_left}, the host with {host_left}")
+    return code
+
+
+def play_template(repository, target, parlor, template, folder, env):
+    keys, moved = TEMPLATES[template]
+    name = f"my-{template}"
+    subprocess.run([parlor, "new", name, "--template", template], cwd=folder, env=env, check=True, stdout=subprocess.DEVNULL)
+    program = build(repository, target, name, folder / name, "cargo test --quiet")
+    code = play_two(program, env, keys, lambda screen: moved([(int(y), int(x), s) for y, x, s in SYMBOL.findall(screen)]))
     print(f"{template}: made and tested outside, room {code} hosted and joined, the guest's move seen by the host")
+
+
+def play_game(repository, target, name, env):
+    program = build(repository, target, name, repository / "examples" / name, "cargo test --quiet")
+    code = play_two(program, env, *GAMES[name])
+    print(f"{name}: tested, room {code} hosted and joined, the guest's move seen by the host")
 
 
 def guest_tank_moves(printed):
@@ -162,6 +180,8 @@ def main():
         play_guide(repository, target, guide, env)
         for template in TEMPLATES:
             play_template(repository, target, parlor, template, Path(outside), env)
+        for game in GAMES:
+            play_game(repository, target, game, env)
 
 
 main()

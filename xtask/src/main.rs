@@ -8,6 +8,7 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
 
+mod cross;
 mod excerpt;
 mod guards;
 mod invocation;
@@ -19,6 +20,7 @@ mod programs;
 mod release;
 mod runner;
 mod sdk;
+mod site;
 mod steps;
 mod tidy;
 mod wasm;

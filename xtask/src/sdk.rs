@@ -9,9 +9,9 @@ use crate::steps::{Level, Missing, Work, need};
 use crate::wasm::FILE;
 
 /// Installs exactly what a folder's lock file names.
-const INSTALL: &str = "ci --no-fund --no-audit";
+pub(crate) const INSTALL: &str = "ci --no-fund --no-audit";
 /// The server that the tests play on.
-const SERVER: &str = "build --workspace --all-features --bin parlor";
+pub(crate) const SERVER: &str = "build --workspace --all-features --bin parlor";
 
 /// Types, unit tests, the reference, the package with its sizes, and rooms in Node against the server.
 pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
@@ -76,17 +76,17 @@ fn played(server: Invocation, play: Invocation, root: &Path) -> Result<Work, Mis
     Ok(Work::Run(vec![install, build, npm(INSTALL, "tests/browser", root)?, server, play]))
 }
 
-fn need_chromium() -> Result<(), Missing> {
+pub(crate) fn need_chromium() -> Result<(), Missing> {
     need("chromium --version", "there is no Chromium", "apt-get install chromium")
 }
 
 /// Installs the tools of the SDK, and builds it.
-fn built(root: &Path) -> Result<[Invocation; 2], Missing> {
+pub(crate) fn built(root: &Path) -> Result<[Invocation; 2], Missing> {
     Ok([npm(INSTALL, "sdk/ts", root)?, Invocation::new("node").args("sdk/ts/build.mjs")])
 }
 
 /// A call of npm in `folder`.
-fn npm(args: &str, folder: &str, root: &Path) -> Result<Invocation, Missing> {
+pub(crate) fn npm(args: &str, folder: &str, root: &Path) -> Result<Invocation, Missing> {
     need("node --version", "Node is not installed", "apt-get install nodejs npm")?;
     need("npm --version", "npm is not installed", "apt-get install npm")?;
     if !root.join(FILE).exists() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::guards::Extent;
 use crate::invocation::Invocation;
 use crate::programs::Tests;
-use crate::{nat, peers, sdk, wasm};
+use crate::{nat, peers, sdk, site, wasm};
 
 /// How many random cases a run tries. The tests have small defaults of their own.
 struct Chance {
@@ -167,6 +167,11 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
         "the packed SDK in apps of esbuild, Vite and Node, a game of its template (--weekly: all of both)",
         sdk::plan_packaging,
     ));
+    steps.push(long(
+        "site",
+        "the documents as a site, with pictures of what the programs show, references, and no dead link",
+        site::plan,
+    ));
     steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
     steps.push(long(
         "store",
@@ -247,10 +252,14 @@ fn plan_python(_: &Path, _: Level) -> Result<Work, Missing> {
 
 /// The binary `parlor` and the library `parlor` share a documentation folder: the binary's pages are made
 /// first, so that the library's remain.
-fn plan_doc(_: &Path, _: Level) -> Result<Work, Missing> {
+pub(crate) fn documentation() -> [Invocation; 2] {
     let strict = |args| Invocation::cargo(args).env("RUSTDOCFLAGS", "-D warnings");
     let others = strict("doc --no-deps --workspace --all-features --exclude parlor-cli");
-    Ok(Work::Run(vec![strict("doc --no-deps --package parlor-cli"), others]))
+    [strict("doc --no-deps --package parlor-cli"), others]
+}
+
+fn plan_doc(_: &Path, _: Level) -> Result<Work, Missing> {
+    Ok(Work::Run(documentation().into()))
 }
 
 fn plan_deny(_: &Path, _: Level) -> Result<Work, Missing> {

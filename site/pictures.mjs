@@ -1,0 +1,205 @@
+// The pictures of the site, taken anew with each build: what the programs of this checkout show. One that does not come to show
+// what it should fails the build.
+//
+//   node site/pictures.mjs [FOLDER]      default: target/site/pictures; needs target/debug/parlor, the SDK and Chromium
+
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { Terminal } from "./terminal.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const PARLOR = process.env.PARLOR_BIN ?? join(ROOT, "target/debug/parlor");
+const EXAMPLES = join(ROOT, "target/examples");
+const CODE = /room\s+((?:[A-Z0-9] ?){4,})/;
+
+/** What all pictures share: a folder, an environment without servers of others, and what is to be stopped at the end. */
+class Studio {
+  #stops = [];
+  folder = mkdtempSync(join(tmpdir(), "parlor-pictures-"));
+
+  constructor(out) {
+    this.out = out;
+    const others = Object.entries(process.env).filter(([name]) => !name.startsWith("PARLOR_"));
+    this.env = { ...Object.fromEntries(others), PARLOR_REGISTRY: join(this.folder, "registry"), XDG_STATE_HOME: this.folder };
+  }
+
+  terminal(command, options = {}) {
+    const terminal = new Terminal(command, { env: this.env, ...options });
+    this.#stops.push(() => terminal.stop());
+    return terminal;
+  }
+
+  /** Starts a server, and gives the port that it prints. */
+  async serve(command, ...args) {
+    const child = spawn(command, args, { cwd: ROOT, env: { ...this.env, PARLOR_BIN: PARLOR }, stdio: ["ignore", "pipe", "inherit"] });
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    this.#stops.push(() => (child.kill("SIGTERM"), ended));
+    let printed = "";
+    return await new Promise((resolve, reject) => {
+      child.once("error", reject);
+      child.once("exit", (code) => reject(new Error(`${command} ${args.join(" ")} ended with ${code}: ${printed}`)));
+      child.stdout.on("data", (bytes) => {
+        printed += bytes;
+        const port = /listens on port (\d+)/.exec(printed)?.[1];
+        if (port !== undefined) resolve(Number(port));
+      });
+    });
+  }
+
+  save(name, content) {
+    writeFileSync(join(this.out, name), content);
+  }
+
+  async close() {
+    for (const stop of this.#stops.reverse()) await stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Magpies in a terminal, with bots. */
+async function play(studio) {
+  const host = studio.terminal([PARLOR, "play", "--name", "Ada"], { columns: 92, rows: 28 });
+  const code = (await host.until(CODE))[1].replaceAll(" ", "");
+  studio.terminal([PARLOR, "bots", "--join", code, "--count", "3"]);
+  await host.until(/players 4/);
+  host.press(" ");
+  // The bots collect gems, and the graphs of the link fill.
+  await host.until(/bot \d\s+[1-9]\d/);
+  studio.save("play.svg", host.svg());
+}
+
+/** A lobby, and a board that was played for. */
+async function beyond(studio, port) {
+  const call = (name, ...args) => [PARLOR, ...args.slice(0, 1), "--server", `127.0.0.1:${port}`, "--app", "tanks", "--name", name, ...args.slice(1)];
+  const shown = (...words) => `\x1b[1m$ parlor ${words.join(" ")}\x1b[0m\r\n`;
+  const ada = studio.terminal(call("ada", "lobby", "open", "Ada's mill"), { rows: 14, shown: shown("lobby open \"Ada's mill\"") });
+  const [, code] = await ada.until(/lobby join (\w+)/);
+  const bob = studio.terminal(call("bob", "lobby", "join", code));
+  await ada.until(/bob/);
+  bob.press("hello! is there a seat left?\r");
+  await ada.until(/seat left/);
+  ada.press("there is, get ready\r");
+  await bob.until(/get ready/);
+  bob.press("/ready\r");
+  await ada.until(/ready(?!.*get)/s);
+  await pause(300);
+  studio.save("lobby.svg", ada.svg());
+  for (const [name, kills] of [["ada", 12], ["bob", 31], ["cleo", 27], ["dan", 8]]) {
+    execFileSync(PARLOR, call(name, "board", "submit", "kills", String(kills)).slice(1), { env: studio.env, stdio: "ignore" });
+  }
+  const board = studio.terminal(call("ada", "board", "top", "kills"), { columns: 60, rows: 10, shown: shown("board top kills") });
+  await board.end();
+  await board.until(/4 of 4/);
+  studio.save("board.svg", board.svg());
+}
+
+/** The games that a terminal plays: a host and a guest, who moves. */
+async function example(studio, name, keys, shows) {
+  const program = join(EXAMPLES, "debug", name);
+  const host = studio.terminal([program], { columns: 78, rows: 22 });
+  const [, code] = await host.until(/room (\w{4,})/);
+  const guest = studio.terminal([program, code]);
+  await host.until(/players 2/);
+  for (const key of keys.host) await press(host, key);
+  for (const key of keys.guest) await press(guest, key);
+  await host.until(shows);
+  studio.save(`${name}.svg`, host.svg());
+}
+
+async function press(terminal, key) {
+  terminal.press(key);
+  await pause(40);
+}
+
+const [LEFT, RIGHT, UP, DOWN] = ["D", "C", "A", "B"].map((letter) => `\x1b[${letter}`);
+const times = (count, key) => Array.from({ length: count }, () => key);
+
+async function examples(studio) {
+  await example(studio, "dots", { host: times(8, LEFT), guest: [...times(9, RIGHT), ...times(4, DOWN)] }, /B/);
+  await example(studio, "tanks", { host: [...times(6, LEFT), ...times(24, UP)], guest: times(20, UP) }, /→[^]*/);
+  await example(studio, "duel", { host: times(13, RIGHT), guest: [...times(9, LEFT), UP] }, /────/);
+}
+
+/** The pages of the server, and the games that a browser plays. */
+async function browser(studio, port, games) {
+  const chrome = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  try {
+    const open = async (url, size = { width: 960, height: 600 }) => {
+      const context = await chrome.newContext({ viewport: size, colorScheme: "dark" });
+      const page = await context.newPage();
+      await page.goto(url);
+      return page;
+    };
+    const shoot = async (page, name) => studio.save(name, await page.screenshot({ type: "png" }));
+    await Promise.all([magpies(studio, port, open, shoot), cards(games, open, shoot), four(games, open, shoot), sumo(games, open, shoot)]);
+  } finally {
+    await chrome.close();
+  }
+}
+
+async function magpies(studio, port, open, shoot) {
+  const page = await open(`http://localhost:${port}/`);
+  await page.fill("#name", "Ada");
+  await page.click("#go");
+  await page.waitForSelector("#code:not(:empty)");
+  const code = (await page.textContent("#code")).replaceAll(" ", "");
+  studio.terminal([PARLOR, "bots", "--server", `127.0.0.1:${port}`, "--join", code, "--count", "3"]);
+  await page.waitForFunction(() => /bot \d/.test(document.body.innerText));
+  await pause(4_000);
+  await shoot(page, "magpies.png");
+}
+
+async function cards(games, open, shoot) {
+  const a = await open(`http://localhost:${games}/cards`);
+  const b = await open(await a.getAttribute("#status a", "href"));
+  for (const [mine, theirs] of [[3, 7], [9, 1]]) {
+    await Promise.all([[a, mine], [b, theirs]].map(([page, card]) => page.click(`#hand button:enabled:text-is("${card}")`)));
+    await a.waitForFunction((card) => document.getElementById("status").textContent.includes(`${card} against`), mine);
+  }
+  await shoot(a, "cards.png");
+}
+
+async function four(games, open, shoot) {
+  const a = await open(`http://localhost:${games}/four?name=ada`);
+  const b = await open(new URL(await a.getAttribute("#more a", "href"), a.url()).href);
+  await b.waitForFunction(() => document.querySelector("canvas").dataset.disc);
+  for (const column of [4, 3, 4, 4, 5, 6, 3, 5]) {
+    const page = await Promise.any([a, b].map((page) => page.waitForFunction(() => /Your turn/.test(document.body.innerText)).then(() => page)));
+    await page.keyboard.press(String(column));
+    await page.waitForFunction(() => !/Your turn/.test(document.body.innerText));
+  }
+  await shoot(a, "four.png");
+}
+
+async function sumo(games, open, shoot) {
+  const [a, b] = await Promise.all([open(`http://localhost:${games}/sumo`), open(`http://localhost:${games}/sumo`)]);
+  await Promise.all([a, b].map((page) => page.waitForFunction(() => /you \d/.test(document.body.innerText))));
+  await pause(2_000);
+  await a.keyboard.down("ArrowRight");
+  await pause(400);
+  await shoot(a, "sumo.png");
+}
+
+/** Takes all pictures, and the server's OpenAPI document, into a folder. */
+export async function takePictures(out) {
+  mkdirSync(out, { recursive: true });
+  const studio = new Studio(out);
+  try {
+    const [port, games] = await Promise.all([
+      studio.serve(PARLOR, "serve", "--port", "0", "--data", join(studio.folder, "data"), "--listen", "127.0.0.1"),
+      studio.serve(process.execPath, join(ROOT, "examples/play.mjs"), "--port", "0", "--data", join(studio.folder, "games"), "--listen", "127.0.0.1"),
+    ]);
+    studio.save("openapi.json", await (await fetch(`http://127.0.0.1:${port}/v1/openapi.json`)).text());
+    await Promise.all([play(studio), beyond(studio, port), examples(studio), browser(studio, port, games)]);
+  } finally {
+    await studio.close();
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await takePictures(process.argv[2] ?? join(ROOT, "target/site/pictures"));

@@ -1,0 +1,28 @@
+//! The step `site`: makes the references and pictures that the site has, builds its pages, and checks their links. What other
+//! steps have made before it is reused.
+
+use std::path::Path;
+
+use crate::invocation::Invocation;
+use crate::sdk::{INSTALL, SERVER, built, need_chromium, npm};
+use crate::steps::{Level, Missing, Work, documentation, need};
+
+/// Where the site is built.
+const OUT: &str = "target/site";
+
+/// The site, whole.
+pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
+    need_chromium()?;
+    need("script --version", "there is no `script`, which gives programs a terminal", "apt-get install bsdutils")?;
+    let [install, build] = built(root)?;
+    let mut run = vec![install, build, Invocation::cargo(SERVER)];
+    run.extend(documentation());
+    run.extend([
+        npm(INSTALL, "sdk/reference", root)?,
+        npm("run build", "sdk/reference", root)?,
+        npm(INSTALL, "site", root)?,
+        npm("test", "site", root)?,
+        Invocation::new("node").args("site/build.mjs").args(OUT),
+    ]);
+    Ok(Work::Run(run))
+}
