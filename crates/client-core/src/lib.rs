@@ -7,6 +7,7 @@
 //! changes as they need it.
 
 mod action;
+pub mod binding;
 mod columns;
 mod connection;
 mod defined;

@@ -2,60 +2,21 @@
 
 use crate::room::Room;
 use bytes::Bytes;
-use parlor_client_core::{Describe, Fields, RoomError};
+use parlor_client_core::binding::{NONE, as_member};
 use parlor_proto::wire::envelope::Recipient;
 use parlor_proto::{EntityId, MemberId};
-use parlor_sync::value::{DecodeError, Value, ValueError};
+use parlor_sync::value::{Value, ValueError};
 use std::cell::RefCell;
+
+pub(crate) use parlor_client_core::binding::Fault;
 
 /// Bytes that may go in at once. The largest thing to go in is the columns of a world.
 pub(crate) const IN_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The number that stands for "none" where 0 is a number like any other.
-pub(crate) const NONE: i32 = -2;
 
 thread_local! {
     static IN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     static OUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     static ROOM: RefCell<Option<Box<Room>>> = const { RefCell::new(None) };
-}
-
-/// Why a call was refused. Nothing changed.
-#[derive(Debug)]
-pub(crate) struct Fault(Value);
-
-impl Fault {
-    pub(crate) fn new(code: &str, message: &str) -> Self {
-        Fault(Fields::default().with("code", code).with("message", message).build())
-    }
-
-    /// A fault of one option or field, named by its path.
-    pub(crate) fn at(code: &str, path: &str, message: &str) -> Self {
-        let message = format!("{path}: {message}");
-        Fault(Fields::default().with("code", code).with("message", message).with("path", path).build())
-    }
-
-    /// A call with an argument that no correct binding passes.
-    pub(crate) fn bad_call(message: &str) -> Self {
-        Fault::new("bad_call", message)
-    }
-}
-
-impl From<RoomError> for Fault {
-    fn from(error: RoomError) -> Self {
-        Fault(error.describe())
-    }
-}
-
-impl From<ValueError> for Fault {
-    fn from(error: ValueError) -> Self {
-        RoomError::from(error).into()
-    }
-}
-
-impl From<DecodeError> for Fault {
-    fn from(error: DecodeError) -> Self {
-        Fault::new("bad_value", &format!("what was passed is no value: {error}"))
-    }
 }
 
 /// A result as a number.
@@ -196,11 +157,6 @@ impl Part for Recipient {
     }
 }
 
-/// The member that a value names.
-pub(crate) fn as_member(value: &Value) -> Option<MemberId> {
-    if let Value::Int(member) = value { u32::try_from(*member).ok().map(MemberId) } else { None }
-}
-
 /// The member that an argument names.
 pub(crate) fn member(number: i32) -> Result<MemberId, Fault> {
     some_member(number)?.ok_or_else(|| Fault::bad_call("a member is expected, and none was passed"))
@@ -259,10 +215,10 @@ fn perform(len: i32, act: &mut Act<'_>) {
         }
         None => Err(Fault::bad_call("less was passed than this call was told: reserve, write, then call")),
     };
-    if let Err(Fault(fault)) = done {
+    if let Err(fault) = done {
         out.clear();
         // A fault has text alone, which can always be encoded.
-        let _: Result<(), ValueError> = fault.encode_wrapped(&mut out);
+        let _: Result<(), ValueError> = fault.value().encode_wrapped(&mut out);
     }
     OUT.set(out);
 }

@@ -224,10 +224,7 @@
 mod boundary;
 pub mod exports;
 mod options;
-mod record;
 mod room;
-mod rows;
-mod schema;
 mod ticket;
 
 #[cfg(not(target_arch = "wasm32"))]

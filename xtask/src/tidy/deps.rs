@@ -51,6 +51,11 @@ const HOUSE: &[Place] = &[
         ],
         tests_may: &["parlor-faultdisk", "parlor-testing"],
     },
+    Place {
+        name: "parlor-capi",
+        may: &["parlor-proto", "parlor-sync", "parlor-client-core", "parlor"],
+        tests_may: &["parlor-testing"],
+    },
     Place { name: "parlor-bevy", may: &["parlor"], tests_may: &["parlor-server", "parlor-testing"] },
     Place {
         name: "parlor-demos",

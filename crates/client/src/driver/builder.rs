@@ -320,6 +320,12 @@ impl<K> RoomBuilder<K> {
         }
     }
 
+    /// Sets options of the core, for bindings to other languages. Its API may change with any release.
+    #[doc(hidden)]
+    pub fn with_options<E>(mut self, set: impl FnOnce(&mut Options) -> Result<(), E>) -> Result<Self, E> {
+        set(&mut self.options).map(|()| self)
+    }
+
     /// Checks all options.
     ///
     /// # Errors

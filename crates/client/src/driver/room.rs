@@ -550,6 +550,13 @@ impl Room {
         }
     }
 
+    /// Asks the core, for bindings to other languages: what [`Step`](super::Step) and [`Host`](super::Host) forbid by their
+    /// types, it refuses when it is called. Its API may change with any release.
+    #[doc(hidden)]
+    pub fn with_core<T>(&self, ask: impl FnOnce(&mut RoomCore, Instant) -> T) -> T {
+        self.with(ask)
+    }
+
     pub(super) fn with<T>(&self, ask: impl FnOnce(&mut RoomCore, Instant) -> T) -> T {
         let now = self.shared.now();
         ask(&mut self.shared.lock(), now)

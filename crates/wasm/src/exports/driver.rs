@@ -1,9 +1,9 @@
 //! For the driver: the server, its links, packets and time.
 
 use crate::boundary::{Fault, ask, tell, whole};
-use crate::record::{Record, unknown_word};
 use crate::room::{micros, put, put_bytes};
 use crate::ticket;
+use parlor_client_core::binding::{Record, unknown_word};
 use parlor_client_core::{
     Admission, ClosedReason, ConnectFailure, ConnectFailureKind, Found, JoinPath, Scope,
 };

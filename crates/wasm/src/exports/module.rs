@@ -3,7 +3,7 @@
 use crate::boundary::{self, Fault, call, set_room};
 use crate::options;
 use crate::room::Room;
-use crate::schema;
+use parlor_client_core::binding::read_schema;
 use parlor_sync::value::Value;
 
 exports! {
@@ -35,7 +35,7 @@ exports! {
     /// The hash of the schema that a description stands for.
     fn schema_hash(len: i32) -> i32 {
         call(len, |given, out| {
-            let schema = schema::schema(given.parts()?, "schema")?;
+            let schema = read_schema(given.parts()?, "schema")?;
             out.extend(schema.hash().to_le_bytes());
             Ok(())
         })

@@ -1,8 +1,8 @@
 //! For the game: the rollback lane.
 
 use crate::boundary::{Fault, ask, member, tell, whole};
-use crate::record::Record;
 use crate::room::{put, put_some};
+use parlor_client_core::binding::Record;
 use parlor_client_core::{Describe, RollbackConfig, RollbackRequest};
 use parlor_proto::Tick;
 use parlor_sync::rollback::InputStatus;

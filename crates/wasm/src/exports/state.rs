@@ -1,10 +1,10 @@
 //! For the game: keyed state.
 
 use crate::boundary::{Fault, ask, tell};
-use crate::record::Record;
 use crate::room::{put, put_some};
+use parlor_client_core::binding::read_hints;
 use parlor_proto::MemberId;
-use parlor_sync::keyed::{Audience, Hints, Interp};
+use parlor_sync::keyed::Audience;
 use parlor_sync::value::Value;
 
 exports! {
@@ -106,31 +106,4 @@ exports! {
             Ok(hash.is_some())
         })
     }
-}
-
-fn read_hints(value: Value) -> Result<Hints, Fault> {
-    let mut record = Record::new(value, "")?;
-    let mut hints = Hints::none();
-    let mut add = |path: &str, interp: Interp| {
-        hints = hints.with(path, interp).map_err(|error| Fault::new("bounds", &error.to_string()))?;
-        Ok::<(), Fault>(())
-    };
-    for path in record.texts("angle")? {
-        add(&path, Interp::Angle { period: core::f64::consts::TAU })?;
-    }
-    for path in record.texts("snap")? {
-        add(&path, Interp::Snap)?;
-    }
-    for path in record.texts("linear")? {
-        add(&path, Interp::Linear)?;
-    }
-    if let Some(mut periods) = record.record("period")? {
-        for path in periods.names() {
-            let period = periods.number(&path)?.unwrap_or_default();
-            add(&path, Interp::Angle { period })?;
-        }
-        periods.end()?;
-    }
-    record.end()?;
-    Ok(hints)
 }

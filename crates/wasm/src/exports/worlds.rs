@@ -2,11 +2,11 @@
 
 use crate::boundary::{Fault, Part, ask, entity, member, some_member, tell, whole};
 use crate::room::{Room, put};
-use crate::rows::{Given, put_columns, put_row, read_columns};
-use parlor_client_core::{Describe, Fields, RoomError};
+use parlor_client_core::binding::{self, Row, describe_component, put_columns, put_row};
+use parlor_client_core::{Describe, RoomError};
 use parlor_proto::MemberId;
 use parlor_sync::audience::Audience;
-use parlor_sync::schema::{Component, ComponentId, Field, Kind, Schema};
+use parlor_sync::schema::{Component, ComponentId, Schema};
 use parlor_sync::value::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ exports! {
         ask(|room, out| {
             let schema = schema_of(room)?;
             for component in schema.components() {
-                put(out, [&describe(component)])?;
+                put(out, [&describe_component(component)])?;
             }
             Ok(schema.components().len())
         })
@@ -105,10 +105,7 @@ exports! {
     fn row(bits: i32, component: i32, which: i32, now: f64) -> i32 {
         ask(|room, out| {
             let (id, is_shown, now) = (component_id(component)?, is_shown(which)?, room.at(now)?);
-            let row = room.core.world(now)?.row(entity(bits), id, is_shown, |row| {
-                put_row(out, row, row.component().fields().len());
-            });
-            Ok(row?.is_some())
+            binding::read_row(&mut room.core.world(now)?, entity(bits), id, is_shown, out)
         })
     }
 
@@ -116,12 +113,7 @@ exports! {
     fn write_row(bits: i32, component: i32, len: i32, now: f64) -> i32 {
         tell(len, |room, given, _| {
             let (id, now) = (component_id(component)?, room.at(now)?);
-            let schema = schema_of(room)?;
-            let component = component_of(&schema, id)?;
-            let fields = component.fields().len();
-            let row = Given::read(given.bytes(), component, fields)?;
-            row.check(component, fields)?;
-            Ok(room.write().world(now)?.write_row(entity(bits), id, |writer| row.write(writer, fields))?)
+            binding::write_row(&mut room.write().world(now)?, entity(bits), id, given.bytes())
         })
     }
 
@@ -137,9 +129,8 @@ exports! {
     fn columns(component: i32, which: i32, now: f64) -> i32 {
         ask(|room, out| {
             let (id, is_shown, now) = (component_id(component)?, is_shown(which)?, room.at(now)?);
-            room.core.world(now)?.columns(id, is_shown, &mut room.columns)?;
-            put_columns(out, &room.columns);
-            Ok(room.columns.entities.len())
+            let Room { core, columns, .. } = room;
+            binding::read_columns(&mut core.world(now)?, id, is_shown, columns, out)
         })
     }
 
@@ -147,16 +138,7 @@ exports! {
     fn write_columns(component: i32, len: i32, now: f64) -> i32 {
         tell(len, |room, given, _| {
             let (id, now) = (component_id(component)?, room.at(now)?);
-            let schema = schema_of(room)?;
-            let component = component_of(&schema, id)?;
-            let fields = component.fields().len();
-            let rows = read_columns(given.bytes(), component)?;
-            rows.iter().try_for_each(|(_, row)| row.check(component, fields))?;
-            let mut world = room.write().world(now)?;
-            for (entity, row) in &rows {
-                world.write_row(*entity, id, |writer| row.write(writer, fields))?;
-            }
-            Ok(rows.len())
+            binding::write_columns(&mut room.write().world(now)?, id, given.bytes())
         })
     }
 
@@ -203,8 +185,7 @@ exports! {
             let Some(own) = &room.own else {
                 return Err(Fault::new("bounds", "this room was opened without the option `own`"));
             };
-            let row = Given::read(given.bytes(), &own.component, own.fields)?;
-            row.check(&own.component, own.fields)?;
+            let row = Row::read(given.bytes(), &own.component, own.fields)?;
             let fields = own.fields;
             Ok(room.write().write_own(|writer| row.write(writer, fields))?)
         })
@@ -252,45 +233,9 @@ fn is_same_kind(a: &Component, b: &Component, fields: usize) -> bool {
     kinds(a) == kinds(b)
 }
 
-/// A description of a component's fields, for who reads its rows.
-fn describe(component: &Component) -> Value {
-    let fields = component.fields().iter().map(|Field { name, kind, .. }| {
-        Fields::default()
-            .with("name", name.as_str())
-            .with("kind", kind_name(kind))
-            .count("numbers", kind.numbers() as u64)
-            .with("blob", kind.blob_bytes_max().is_some())
-            .build()
-    });
-    Fields::default().with("name", component.name()).with("fields", Value::List(fields.collect())).build()
-}
-
-const fn kind_name(kind: &Kind) -> &'static str {
-    match kind {
-        Kind::Bool => "bool",
-        Kind::Int { .. } => "int",
-        Kind::Float { .. } => "float",
-        Kind::Angle { .. } => "angle",
-        Kind::Vector { dims: 2, .. } => "vec2",
-        Kind::Vector { .. } => "vec3",
-        Kind::UnitVector { .. } => "unitVector",
-        Kind::Rotation { .. } => "rotation",
-        Kind::Transform { .. } => "transform",
-        Kind::Body { .. } => "body",
-        Kind::Enum { .. } => "oneOf",
-        Kind::Text { .. } => "text",
-        Kind::Bytes { .. } => "bytes",
-        Kind::Any { .. } => "any",
-    }
-}
-
 fn schema_of(room: &mut Room) -> Result<Arc<Schema>, Fault> {
     let now = room.at(0.0)?;
     Ok(Arc::clone(room.core.world(now)?.schema()))
-}
-
-fn component_of(schema: &Schema, id: ComponentId) -> Result<&Component, Fault> {
-    schema.get(id).ok_or_else(|| Fault::new("no_such_component", "the room's schema has no such component"))
 }
 
 fn component_id(number: i32) -> Result<ComponentId, Fault> {

@@ -1,14 +1,17 @@
 //! Schemas and components from their descriptions.
 
-use crate::boundary::Fault;
-use crate::record::{Record, mismatch, unknown_word};
+use super::{Fault, Record, mismatch, unknown_word};
 use parlor_sync::replicator::{Template, Tolerance};
 use parlor_sync::schema::{Component, Condition, Field, Interpolation, Kind, Range, Schema};
 use parlor_sync::value::Value;
 use std::time::Duration;
 
-/// The schema that a description stands for: the same as that of the Rust types with these fields.
-pub(crate) fn schema(value: Value, path: &str) -> Result<Schema, Fault> {
+/// The schema that a description stands for: the same as that of the Rust types with these fields. `path` is where
+/// the description stands, for faults.
+///
+/// # Errors
+/// [`Fault`] with what is wrong, and where.
+pub fn read_schema(value: Value, path: &str) -> Result<Schema, Fault> {
     let mut record = Record::new(value, path)?;
     let components = record.list("components")?.unwrap_or_default();
     let mut builder = Schema::builder();
@@ -32,8 +35,11 @@ pub(crate) fn schema(value: Value, path: &str) -> Result<Schema, Fault> {
     builder.build().map_err(|error| Fault::at("bad_schema", path, &error.to_string()))
 }
 
-/// The type of a player's own state.
-pub(crate) fn template(mut record: Record) -> Result<Template, Fault> {
+/// The type of a player's own state that a description stands for.
+///
+/// # Errors
+/// [`Fault`] with what is wrong, and where.
+pub fn read_template(mut record: Record) -> Result<Template, Fault> {
     let tolerances = record.record("tolerance")?;
     let longest_ms = record.int::<u16>("longestIntervalMs")?;
     let component = read_component(&mut record)?;
