@@ -23,7 +23,6 @@ pub(super) fn run(workshop: &Workshop) -> Seen {
     let fingerprint = address.rsplit('#').next().unwrap_or_default();
     let server_args = format!("--server {}:{PORT}#{fingerprint}", HUB.address());
     let look = || workshop.output(&elsewhere, &format!("doctor {server_args}"));
-    let has = |text: &str, line: &str| text.lines().any(|found| found.starts_with(line));
     let open = look()?;
     for line in [
         "ok       tcp 7700 ",
@@ -32,13 +31,15 @@ pub(super) fn run(workshop: &Workshop) -> Seen {
         "ok       websocket",
         "ok       certificate",
     ] {
-        ensure(has(&open, line), || format!("no line {line:?} in {open}"))?;
+        ensure(open.contains(line), || format!("no {line:?} in {open}"))?;
     }
     ensure(!open.contains("problem"), || open.clone())?;
     server.space.rules(FIREWALL)?;
     let blocked = look()?;
-    ensure(has(&blocked, "problem  udp 7701 ") && has(&blocked, "ok       tcp 7701 "), || blocked.clone())?;
-    ensure(has(&blocked, "ok       udp 7700 "), || blocked.clone())?;
+    ensure(blocked.contains("problem  udp 7701 ") && blocked.contains("ok       tcp 7701 "), || {
+        blocked.clone()
+    })?;
+    ensure(blocked.contains("ok       udp 7700 "), || blocked.clone())?;
     ensure(blocked.contains("ufw allow 7701/udp"), || blocked.clone())?;
     Ok(vec![
         "from another machine it names the one UDP port that a firewall drops, and the rule that opens it"
