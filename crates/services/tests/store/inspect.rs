@@ -43,6 +43,7 @@ async fn a_file_is_looked_at_in_each_state_and_stays_as_it_is() {
     assert_eq!(files(killed.path()), before);
 
     store.close();
+    drop(store);
     let before = files(folder.path());
     let closed = look(&address).await.unwrap();
     assert_eq!((closed.state, closed.holder), (StoreState::Sound { layout: closed.newest }, None));
