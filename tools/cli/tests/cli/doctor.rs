@@ -181,7 +181,10 @@ fn each_wrong_setting_is_named_with_what_to_do() {
     let found = with(&["--room-log", &below_a_file]);
     found.has_problem("room log", "cannot be written to", "install -d");
     let found = with(&["--store", "redis://localhost"]);
-    found.has_problem("store", "is no store", "");
+    found.has_problem("store", "is no store", "docs/store.md");
+    // Nothing listens on the discard port.
+    let found = with(&["--store", "postgres://parlor@127.0.0.1:9/parlor"]);
+    found.has_problem("store", "PostgreSQL", "psql");
     let found = with(&["--shards", "3000"]);
     found.has("warning", "cores", "3000 shards", "--shards");
     let found = with(&["--max-connections", "9000000000"]);

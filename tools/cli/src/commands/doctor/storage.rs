@@ -2,7 +2,7 @@
 
 use super::findings::Findings;
 use parlor_services::OnlineConfig;
-use parlor_services::store::{StoreFacts, StoreState, inspect};
+use parlor_services::store::{OpenError, StoreFacts, StoreState, inspect};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,15 @@ pub(super) fn store(findings: &mut Findings, online: &OnlineConfig, is_running: 
     let StoreFacts { file, state, holder, newest } = match inspect(&online.store) {
         Ok(facts) => facts,
         Err(error) => {
-            let todo = "As the user that runs the server, do so and look again";
+            let todo = match &error {
+                OpenError::File { .. } => {
+                    "Look again as the server's user, who must be able to write there: `sudo -u parlor parlor doctor`"
+                }
+                OpenError::Database(_) => {
+                    "See whether the database runs and admits this user: `psql` takes the same address"
+                }
+                _ => "docs/store.md and docs/deploy.md say more",
+            };
             return findings.problem(STORE, error.to_string(), todo);
         }
     };
@@ -101,7 +109,7 @@ pub(super) fn private(findings: &mut Findings, check: &str, path: &Path) {
 fn space(findings: &mut Findings, folder: &Path, wanted: u64) {
     const CHECK: &str = "disk";
     let free =
-        rustix::fs::statvfs(&existing(folder)).map(|found| found.f_bavail.saturating_mul(found.f_frsize));
+        rustix::fs::statvfs(existing(folder)).map(|found| found.f_bavail.saturating_mul(found.f_frsize));
     match free {
         Ok(free) if free < FREE_MIN => findings.problem(
             CHECK,
