@@ -26,7 +26,7 @@ struct game {
     /// What this player wants in the next step.
     int dx, dy;
     bool wants_to_leave;
-    char code[64];
+    char code[PARLOR_EVENT_TEXT_BYTES];
     char news[96];
     /// The places as they were shown last, by the member's id.
     int shown[PLAYERS][2];
@@ -79,7 +79,9 @@ static void read_keys(struct game *game) {
         case 's': game->dy = 1; break;
         case ' ': {
             parlor_result sent = parlor_send(game->room, PARLOR_TO_OTHERS, NULL, 0, PARLOR_LANE_DEFAULT, 0, "horn", "null");
+            // Before the room is open it is refused.
             if (sent < 0) snprintf(game->news, sizeof game->news, "%s", parlor_last_error_message());
+            if (sent < 0 && !game->is_screen) printf("%s\n", game->news);
             break;
         }
         case 'q': game->wants_to_leave = true; break;
@@ -206,7 +208,8 @@ int main(int argc, char **argv) {
     }
     struct game game = {.is_screen = isatty(STDOUT_FILENO)};
     if (argc > 1) {
-        must(parlor_join(GAME, argv[1], NULL, &game.room), "join");
+        // With a lead each input reaches the host before the step that it is for, so a key moves the letter once.
+        must(parlor_join(GAME, argv[1], "{\"lead\":true}", &game.room), "join");
     } else {
         must(parlor_host(GAME, "{\"maxPlayers\":8,\"hostMigration\":true}", &game.room), "host");
     }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 /// Only a fault takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
+const NOW_AND_THEN: Duration = Duration::from_millis(300);
 const SANITIZER: &[&str] = &["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
 fn repository() -> PathBuf {
@@ -77,18 +78,17 @@ fn play_the_example(extra: &[&str]) {
     let source = repository().join("examples/c/dots.c");
     let program = compile("cc", "-std=c11", &source, extra, &folder);
     let mut host = Player::start(&program, &[], &hall);
-    let room = host.wait_for("room ");
-    let code = room.strip_prefix("room ").expect("it begins so");
-    let mut guest = Player::start(&program, &[code], &hall);
-    host.wait_for("joined 1");
-    guest.press("d ");
-    host.wait_for("honks 1");
-    guest.wait_for("dot 1 at 21 8");
-    host.wait_for("dot 1 at 21 8");
-    host.press("w");
-    guest.wait_for("dot 0 at 20 7");
+    let room = host.wait_for(|line| line.starts_with("room "));
+    let mut guest = Player::start(&program, &[&room["room ".len()..]], &hall);
+    host.wait_for(|line| line == "joined 1");
+    guest.wait_for(|line| line == "joined 1");
+    let moved = |line: &str| line.starts_with("dot 1 at ") && line != "dot 1 at 20 8";
+    host.wait_while(&mut guest, "d", moved);
+    guest.wait_for(moved);
+    host.wait_while(&mut guest, " ", |line| line == "honks 1");
+    guest.wait_while(&mut host, "w", |line| line.starts_with("dot 0 at 20 ") && line != "dot 0 at 20 8");
     guest.press("q");
-    host.wait_for("left 1");
+    host.wait_for(|line| line == "left 1");
     guest.end();
     host.press("q");
     host.end();
@@ -122,17 +122,31 @@ impl Player {
         input.write_all(keys.as_bytes()).expect("it runs");
     }
 
-    /// The next line that begins so.
-    fn wait_for(&mut self, begin: &str) -> String {
-        let due = Instant::now() + PATIENCE;
-        loop {
-            match self.lines.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(line) if line.starts_with(begin) => return line,
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => panic!("no line begins with {begin:?}"),
-                Err(RecvTimeoutError::Disconnected) => panic!("it ended before a line began with {begin:?}"),
+    /// The next line that is one of these.
+    #[track_caller]
+    fn wait_for(&mut self, is_it: impl Fn(&str) -> bool) -> String {
+        self.wait(is_it, || {})
+    }
+
+    /// The same, while another player presses keys now and then: an input that comes late is not used.
+    #[track_caller]
+    fn wait_while(&mut self, other: &mut Player, keys: &str, is_it: impl Fn(&str) -> bool) -> String {
+        other.press(keys);
+        self.wait(is_it, || other.press(keys))
+    }
+
+    #[track_caller]
+    fn wait(&mut self, is_it: impl Fn(&str) -> bool, mut meanwhile: impl FnMut()) -> String {
+        let (due, mut before) = (Instant::now() + PATIENCE, Vec::new());
+        while Instant::now() < due {
+            match self.lines.recv_timeout(NOW_AND_THEN) {
+                Ok(line) if is_it(&line) => return line,
+                Ok(line) => before.push(line),
+                Err(RecvTimeoutError::Timeout) => meanwhile(),
+                Err(RecvTimeoutError::Disconnected) => panic!("it ended after {before:?}"),
             }
         }
+        panic!("it did not come, but {before:?}")
     }
 
     fn end(&mut self) {

@@ -26,7 +26,7 @@ func _ready() -> void:
 	if codes.is_empty():
 		room.host(GAME, {"maxPlayers": 8, "hostMigration": true})
 	else:
-		room.join(GAME, codes[0])
+		room.join(GAME, codes[0], {"lead": true})
 
 
 func _say(line: String) -> void:

@@ -183,22 +183,26 @@ static parlor_result run_time(parlor_room *room, const struct value *given, stru
 
 static parlor_result run_component(parlor_room *room, const struct value *given, struct value *result) {
     uint8_t component = 0;
-    return give_integer(parlor_component(*room, text_of(&given[0]), &component), component, result);
+    parlor_result done = parlor_component(*room, text_of(&given[0]), &component);
+    return give_integer(done, component, result);
 }
 
 static parlor_result run_owner(parlor_room *room, const struct value *given, struct value *result) {
     int32_t owner = PARLOR_NOBODY;
-    return give_integer(parlor_owner(*room, (uint32_t)given[0].integer, &owner), owner, result);
+    parlor_result done = parlor_owner(*room, (uint32_t)given[0].integer, &owner);
+    return give_integer(done, owner, result);
 }
 
 static parlor_result run_spawn(parlor_room *room, const struct value *given, struct value *result) {
     uint32_t entity = 0;
-    return give_integer(parlor_spawn(*room, (int32_t)given[0].integer, &entity), entity, result);
+    parlor_result done = parlor_spawn(*room, (int32_t)given[0].integer, &entity);
+    return give_integer(done, entity, result);
 }
 
 static parlor_result run_input_ack(parlor_room *room, const struct value *given, struct value *result) {
     uint32_t tick = 0;
-    return give_integer(parlor_input_ack(*room, (int32_t)given[0].integer, &tick), tick, result);
+    parlor_result done = parlor_input_ack(*room, (int32_t)given[0].integer, &tick);
+    return give_integer(done, tick, result);
 }
 
 #define METHOD(name, arguments) {#name, arguments, run_##name}

@@ -32,7 +32,12 @@ static inline parlor_event wait_for(parlor_room room, parlor_room other, parlor_
         parlor_event event;
         while (parlor_poll(room, &event) == PARLOR_OK) {
             if (event.kind == kind) return event;
-            CHECK(event.kind != PARLOR_EVENT_CLOSED);
+            if (event.kind == PARLOR_EVENT_CLOSED) {
+                char why[1024] = "";
+                parlor_event_json(room, why, sizeof why, NULL);
+                fprintf(stderr, "no event %d, but %s\n", (int)kind, why);
+                exit(EXIT_FAILURE);
+            }
         }
         while (parlor_step(room, NULL) == PARLOR_OK) {}
         if (other != PARLOR_NO_ROOM) {

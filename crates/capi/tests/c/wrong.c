@@ -22,7 +22,7 @@ static void wrong_options(void) {
     CHECK(none == PARLOR_NO_ROOM);
     refused(parlor_host("tests", NULL, NULL), "room: it is NULL");
     refused(parlor_host("tests", "{", &none), "options: it is no JSON");
-    refused(parlor_host("tests", "[]", &none), "expected a map, found list");
+    refused(parlor_host("tests", "[]", &none), "expected a map, found a list");
     refused(parlor_host("tests", "{\"maxPlayer\":4}", &none), "maxPlayer: there is no option of this name");
     refused(parlor_host("tests", "{\"maxPlayers\":\"4\"}", &none), "maxPlayers: expected a whole number");
     refused(parlor_host("tests", "{\"tickHz\":1000}", &none), "tickHz: it may be 1 to 240");
