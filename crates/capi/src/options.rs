@@ -12,6 +12,12 @@ pub(crate) fn record(json: Option<&str>) -> Result<Record, Failure> {
 
 /// Sets all options, and checks that no other one is named.
 pub(crate) fn set<K>(builder: RoomBuilder<K>, mut record: Record) -> Result<RoomBuilder<K>, Failure> {
+    for name in ["own", "actions"] {
+        if record.value(name).is_some() {
+            let text = "own states and predicted actions are not among the C functions: leave it out";
+            return Err(record.fault(name, text).into());
+        }
+    }
     let builder = connection(builder, &mut record)?;
     let silence_ms = limits::HOST_TIMEOUT_MS_DEFAULT;
     let builder = builder.with_options(|options| read_options(&mut record, options, silence_ms))?;

@@ -6,13 +6,15 @@ use parlor_testing::Hall;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Only a fault takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const NOW_AND_THEN: Duration = Duration::from_millis(300);
+/// Lines that may wait to be looked at; the example waits with the next one then.
+const LINES_MAX: usize = 1024;
 const SANITIZER: &[&str] = &["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
 fn repository() -> PathBuf {
@@ -67,6 +69,25 @@ fn the_header_is_one_of_cpp_too() {
     run("c++", "-std=c++17", "header.cpp", &[]);
 }
 
+/// As they stand: what a block does not declare is there before it.
+#[test]
+fn the_programs_of_the_documents_compile() {
+    let document = std::fs::read_to_string(repository().join("docs/engines.md")).expect("it is there");
+    let blocks: Vec<&str> =
+        document.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 2, "the document shows the functions in C");
+    let mut source =
+        "#include <stdio.h>\n#include \"parlor.h\"\nparlor_room room;\nint32_t player;\n".to_owned();
+    for (number, block) in blocks.iter().enumerate() {
+        let block = block.replace("#include \"parlor.h\"", "");
+        source += &format!("int program_{number}(void) {{\n{block}\nreturn 0;\n}}\n");
+    }
+    let folder = TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("engines.c");
+    std::fs::write(&file, source + "int main(void) { return 0; }\n").expect("the folder is ours");
+    compile("cc", "-std=c11", &file, &[], &folder);
+}
+
 #[test]
 fn two_play_the_example() {
     play_the_example(&[]);
@@ -107,7 +128,7 @@ impl Player {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = piped.spawn().expect("it can be run");
         let output = process.stdout.take().expect("it is piped");
-        let (sender, lines) = channel();
+        let (sender, lines) = sync_channel(LINES_MAX);
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 // It is heard until the test ends.

@@ -30,6 +30,7 @@ static void wrong_options(void) {
     refused(parlor_host("tests", "{\"schema\":{\"components\":[{\"name\":\"a\",\"fields\":[{\"name\":\"b\",\"kind\":\"c\"}]}]}}", &none),
             "schema.components[0].fields[0].kind");
     refused(parlor_host("\xff", NULL, &none), "app: it is no UTF-8");
+    refused(parlor_host("tests", "{\"own\":{}}", &none), "own: own states");
     refused(parlor_join("tests", "K7QM", "{\"maxPlayers\":4}", &none), "maxPlayers");
     refused(parlor_resume("tests", "no ticket", NULL, &none), "ticket");
     CHECK(parlor_join("tests", "?", NULL, &none) < PARLOR_OK && none == PARLOR_NO_ROOM);
