@@ -10,8 +10,8 @@ pub(crate) struct DoctorArgs {
     /// Examine this server as a player reaches it, and not this machine: HOST, HOST:PORT or HOST:PORT#FINGERPRINT
     #[arg(long, value_name = "SERVER")]
     pub server: Option<ServerAddress>,
-    /// Root certificates (PEM) that verify the server
-    #[arg(long, env = "PARLOR_CA", value_name = "FILE", requires = "server")]
+    /// Root certificates (PEM) that verify it
+    #[arg(long, env = "PARLOR_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Only ask whether the server answers and takes players: the health check of a container
     #[arg(long)]

@@ -277,6 +277,7 @@ fn a_server_is_trusted_as_its_players_trust_it() {
     found.has("ok", "certificate", "for localhost, trusted", "");
     let found = look(&machine, &["--server", &address, "--ca", &certificate]);
     found.has_problem("certificate", "it is for localhost, and not for 127.0.0.1", "Name the server");
+    found.has_problem("certificate", "it is for localhost", "development server");
     let [other, _] = certified(&machine, "other", &for_name("localhost"));
     let found = look(&machine, &["--server", &by_name, "--ca", &other]);
     found.has_problem("certificate", "not trusted", "#");

@@ -42,8 +42,12 @@ pub(super) fn judge(
     if let Err(names) = chain.check_name(host) {
         let found = format!("it is for {names}, and not for {host}");
         let todo = match source {
-            Source::Files => "Set --public-host to the name in it, or get one for that name",
-            Source::Server => "Name the server as the certificate does, or get one for this name",
+            Source::Files => "Set --public-host to the name in it, or get one for that name".to_owned(),
+            Source::Server => format!(
+                "Name the server as the certificate does, or get one for this name. A development server of yours has #{} behind its \
+                 address",
+                chain.fingerprint()
+            ),
         };
         return findings.problem(CHECK, found, todo);
     }
