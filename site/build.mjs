@@ -29,7 +29,8 @@ const REFERENCES = [
   { path: "api/rust", from: "target/doc", title: "Rust: the crate parlor", start: "api/rust/parlor/index.html", make: "cargo doc --no-deps --workspace --all-features --exclude parlor-cli" },
   { path: "api/ts", from: "target/reference", title: "TypeScript: the package parlor", start: "api/ts/index.html", make: "npm run build --prefix sdk/reference" },
 ];
-const WORDS_MAX = 160;
+/** How much of a section the search shows. */
+const START_LENGTH = 160;
 
 const faults = [];
 const pathsOf = (pages) => pages.flatMap((it) => (typeof it === "object" ? pathsOf(it.pages) : [it]));
@@ -64,11 +65,10 @@ function documentPage(path, all, repository) {
 
 /** The search: an index of all sections, as a script that sets `SEARCH`. */
 function searchIndex(pages) {
-  const options = { fields: ["title", "page", "text"], storeFields: ["title", "page", "text"] };
-  const index = new MiniSearch({ ...options, storeFields: ["title", "page", "start"], extractField: (it, name) => (name === "start" ? it.text.slice(0, WORDS_MAX) : it[name]) });
-  const entries = pages.flatMap(({ title: page, sections }) => sections.map(({ page: id, title, text }) => ({ id, page, title, text })));
-  index.addAll(entries);
-  return `globalThis.SEARCH = ${JSON.stringify({ options: { fields: options.fields, storeFields: ["title", "page", "start"] }, data: index })};\n`;
+  const options = { fields: ["title", "page", "text"], storeFields: ["title", "page", "start"] };
+  const index = new MiniSearch(options);
+  index.addAll(pages.flatMap(({ title: page, sections }) => sections.map(({ page: id, title, text }) => ({ id, page, title, text, start: text.slice(0, START_LENGTH) }))));
+  return `globalThis.SEARCH = ${JSON.stringify({ options, data: index })};\n`;
 }
 
 function write(path, content) {
@@ -101,7 +101,7 @@ if (!values["without-references"]) copyReferences();
 const titles = new Map(pages.map(({ path, address, title }) => [path ?? address.replace(/(\/index)?\.html$/, ""), { address, title }]));
 for (const { path, start, title } of REFERENCES) titles.set(path, { address: start, title });
 const [home] = pages;
-home.body = cards(home, titles) + home.body + `<h2 id="six-small-games">Six small games</h2>${gameCards(home.address)}`;
+home.body = home.body.replace("</p>\n", `</p>\n${cards(home, titles)}`) + `<h2 id="six-small-games">Six small games</h2>${gameCards(home.address)}`;
 for (const page of pages) write(page.address, layout(page, titles));
 cpSync(join(HERE, "static"), join(OUT, "static"), { recursive: true });
 cpSync(createRequire(import.meta.url).resolve("minisearch").replace(/dist\/.*/, "dist/umd/index.js"), join(OUT, "static/minisearch.js"));

@@ -14,10 +14,11 @@ export const SECTIONS = [
   },
   {
     title: "Build a game",
-    what: "In Rust, in Bevy or in the browser: state, worlds, prediction, rollback.",
+    what: "In Rust, Bevy, the browser, C or Godot: state, worlds, prediction, rollback.",
     pages: [
       { into: "Rust", pages: ["docs/world.md", "docs/feel.md", "docs/replicator.md", "docs/net.md", "docs/settings.md", "docs/testing.md"] },
       { into: "Bevy", pages: ["docs/bevy.md"] },
+      { into: "C, Godot, other engines", pages: ["docs/engines.md"] },
       { into: "Browser and Node", pages: ["docs/web.md", "sdk/ts/README.md", "sdk/create-parlor/README.md"] },
     ],
   },

@@ -48,7 +48,7 @@ function gamePage(root, game, titleOf) {
   if (lines > LINES_MAX) throw new Error(`${game.source} has ${lines} lines of code; a game of the gallery has at most ${LINES_MAX}`);
   const language = game.source.endsWith(".ts") ? "ts" : "rust";
   const then = game.page
-    ? `<p>It prints where to play: open <code>http://localhost:7700/${game.page}</code> in two windows.</p>`
+    ? `<p>It prints where to play: open <code>http://localhost:5173/${game.page}/</code> in two windows.</p>`
     : `<p>It shows the code of its room. A second player joins with it, in another terminal:</p><pre><code>${escape(game.second)}</code></pre>`;
   const more = game.more.map((target) => {
     const [path, anchor] = target.split("#");

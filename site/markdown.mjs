@@ -59,12 +59,15 @@ export function render(text, link) {
 
 /** Gives the links of a paragraph their addresses on the site. */
 function redirect({ children }, link) {
-  for (const token of children) {
+  for (const [i, token] of children.entries()) {
     const attribute = token.type === "link_open" ? "href" : token.type === "image" ? "src" : undefined;
     if (attribute === undefined) continue;
     const address = link(token.attrGet(attribute));
     if (address !== undefined) token.attrSet(attribute, address);
     else Object.assign(token, { tag: "span", attrs: [["class", "file"]] });
+    // Here they are pages, and no files.
+    const text = children[i + 1];
+    if (text?.type === "text" && /^[\w/-]+\.md$/.test(text.content)) text.content = text.content.slice(0, -".md".length);
   }
   // A closing tag is that of its opening one.
   const open = [];

@@ -4,7 +4,7 @@
 //   node site/pictures.mjs [FOLDER]      default: target/site/pictures; needs target/debug/parlor, the SDK and Chromium
 
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -33,8 +33,8 @@ class Studio {
     return terminal;
   }
 
-  /** Starts a server, and gives the port that it prints. */
-  async serve(command, ...args) {
+  /** Starts a server, and gives what it prints. */
+  async serve(shows, command, ...args) {
     const child = spawn(command, args, { cwd: ROOT, env: { ...this.env, PARLOR_BIN: PARLOR }, stdio: ["ignore", "pipe", "inherit"] });
     const ended = new Promise((resolve) => child.once("exit", resolve));
     this.#stops.push(() => (child.kill("SIGTERM"), ended));
@@ -44,8 +44,8 @@ class Studio {
       child.once("exit", (code) => reject(new Error(`${command} ${args.join(" ")} ended with ${code}: ${printed}`)));
       child.stdout.on("data", (bytes) => {
         printed += bytes;
-        const port = /listens on port (\d+)/.exec(printed)?.[1];
-        if (port !== undefined) resolve(Number(port));
+        const found = shows.exec(printed);
+        if (found) resolve(found[1]);
       });
     });
   }
@@ -86,9 +86,6 @@ async function beyond(studio, port) {
   await ada.until(/seat left/);
   ada.press("there is, get ready\r");
   await bob.until(/get ready/);
-  bob.press("/ready\r");
-  await ada.until(/ready(?!.*get)/s);
-  await pause(300);
   studio.save("lobby.svg", ada.svg());
   for (const [name, kills] of [["ada", 12], ["bob", 31], ["cleo", 27], ["dan", 8]]) {
     execFileSync(PARLOR, call(name, "board", "submit", "kills", String(kills)).slice(1), { env: studio.env, stdio: "ignore" });
@@ -99,31 +96,40 @@ async function beyond(studio, port) {
   studio.save("board.svg", board.svg());
 }
 
-/** The games that a terminal plays: a host and a guest, who moves. */
-async function example(studio, name, keys, shows) {
+/** Builds the games that a terminal plays. */
+function buildExamples() {
+  for (const name of ["dots", "tanks", "duel"]) {
+    const folder = join(ROOT, "examples", name);
+    // The versions that everything else is tested with.
+    copyFileSync(join(ROOT, "Cargo.lock"), join(folder, "Cargo.lock"));
+    execFileSync("cargo", ["build", "--quiet"], { cwd: folder, env: { ...process.env, CARGO_TARGET_DIR: EXAMPLES }, stdio: "inherit" });
+  }
+}
+
+/** One of them: a host and a guest, who press keys over and over until the host's screen shows what it should. */
+async function example(studio, name, columns, keys, shows) {
   const program = join(EXAMPLES, "debug", name);
-  const host = studio.terminal([program], { columns: 78, rows: 22 });
+  const host = studio.terminal([program], { columns, rows: 20 });
   const [, code] = await host.until(/room (\w{4,})/);
   const guest = studio.terminal([program, code]);
   await host.until(/players 2/);
-  for (const key of keys.host) await press(host, key);
-  for (const key of keys.guest) await press(guest, key);
-  await host.until(shows);
+  let [seen, turn] = [undefined, 0];
+  const playing = host.until(shows).then((found) => (seen = found));
+  for (; seen === undefined; turn++) {
+    host.press(keys.host[turn % keys.host.length]);
+    guest.press(keys.guest[turn % keys.guest.length]);
+    await Promise.race([playing, pause(50)]);
+  }
   studio.save(`${name}.svg`, host.svg());
 }
 
-async function press(terminal, key) {
-  terminal.press(key);
-  await pause(40);
-}
 
 const [LEFT, RIGHT, UP, DOWN] = ["D", "C", "A", "B"].map((letter) => `\x1b[${letter}`);
-const times = (count, key) => Array.from({ length: count }, () => key);
 
 async function examples(studio) {
-  await example(studio, "dots", { host: times(8, LEFT), guest: [...times(9, RIGHT), ...times(4, DOWN)] }, /B/);
-  await example(studio, "tanks", { host: [...times(6, LEFT), ...times(24, UP)], guest: times(20, UP) }, /→[^]*/);
-  await example(studio, "duel", { host: times(13, RIGHT), guest: [...times(9, LEFT), UP] }, /────/);
+  await example(studio, "dots", 52, { host: [LEFT, UP, LEFT], guest: [RIGHT, DOWN, RIGHT] }, /^ {0,8}A.*\n(?:.*\n)+ {28,}B/m);
+  await example(studio, "tanks", 62, { host: [LEFT, UP, UP, UP], guest: [UP, UP, UP, RIGHT, UP, UP] }, /^ {44,}[→↗↘↓]/m);
+  await example(studio, "duel", 62, { host: [RIGHT], guest: [LEFT, LEFT, LEFT, UP] }, /touches 0 : [1-9][^]*────/);
 }
 
 /** The pages of the server, and the games that a browser plays. */
@@ -137,7 +143,8 @@ async function browser(studio, port, games) {
       return page;
     };
     const shoot = async (page, name) => studio.save(name, await page.screenshot({ type: "png" }));
-    await Promise.all([magpies(studio, port, open, shoot), cards(games, open, shoot), four(games, open, shoot), sumo(games, open, shoot)]);
+    await Promise.all([magpies(studio, port, open, shoot), cards(games, open, shoot)]);
+    await Promise.all([four(games, open, shoot), sumo(games, open, shoot)]);
   } finally {
     await chrome.close();
   }
@@ -156,7 +163,7 @@ async function magpies(studio, port, open, shoot) {
 }
 
 async function cards(games, open, shoot) {
-  const a = await open(`http://localhost:${games}/cards`);
+  const a = await open(`${games}cards/`);
   const b = await open(await a.getAttribute("#status a", "href"));
   for (const [mine, theirs] of [[3, 7], [9, 1]]) {
     await Promise.all([[a, mine], [b, theirs]].map(([page, card]) => page.click(`#hand button:enabled:text-is("${card}")`)));
@@ -166,7 +173,7 @@ async function cards(games, open, shoot) {
 }
 
 async function four(games, open, shoot) {
-  const a = await open(`http://localhost:${games}/four?name=ada`);
+  const a = await open(`${games}four/?name=ada`);
   const b = await open(new URL(await a.getAttribute("#more a", "href"), a.url()).href);
   await b.waitForFunction(() => document.querySelector("canvas").dataset.disc);
   for (const column of [4, 3, 4, 4, 5, 6, 3, 5]) {
@@ -178,25 +185,28 @@ async function four(games, open, shoot) {
 }
 
 async function sumo(games, open, shoot) {
-  const [a, b] = await Promise.all([open(`http://localhost:${games}/sumo`), open(`http://localhost:${games}/sumo`)]);
+  const [a, b] = await Promise.all([open(`${games}sumo/`), open(`${games}sumo/`)]);
   await Promise.all([a, b].map((page) => page.waitForFunction(() => /you \d/.test(document.body.innerText))));
-  await pause(2_000);
-  await a.keyboard.down("ArrowRight");
-  await pause(400);
+  const isRed = await a.evaluate(() => document.body.innerText.includes("red"));
+  // They meet in the middle.
+  await Promise.all([a.keyboard.down(isRed ? "ArrowRight" : "ArrowLeft"), b.keyboard.down(isRed ? "ArrowLeft" : "ArrowRight")]);
+  await pause(700);
   await shoot(a, "sumo.png");
 }
 
 /** Takes all pictures, and the server's OpenAPI document, into a folder. */
 export async function takePictures(out) {
   mkdirSync(out, { recursive: true });
+  buildExamples();
   const studio = new Studio(out);
   try {
     const [port, games] = await Promise.all([
-      studio.serve(PARLOR, "serve", "--port", "0", "--data", join(studio.folder, "data"), "--listen", "127.0.0.1"),
-      studio.serve(process.execPath, join(ROOT, "examples/play.mjs"), "--port", "0", "--data", join(studio.folder, "games"), "--listen", "127.0.0.1"),
+      studio.serve(/listens on port (\d+)/, PARLOR, "serve", "--port", "0", "--data", join(studio.folder, "data"), "--listen", "127.0.0.1"),
+      studio.serve(/play (\S+)sumo/, process.execPath, join(ROOT, "examples/play.mjs"), "--pages", "0", "--port", "0", "--data", join(studio.folder, "games"), "--listen", "127.0.0.1"),
     ]);
     studio.save("openapi.json", await (await fetch(`http://127.0.0.1:${port}/v1/openapi.json`)).text());
-    await Promise.all([play(studio), beyond(studio, port), examples(studio), browser(studio, port, games)]);
+    await Promise.all([play(studio), beyond(studio, port), examples(studio)]);
+    await browser(studio, port, games);
   } finally {
     await studio.close();
   }

@@ -31,7 +31,8 @@ export class Terminal {
     const line = `stty rows ${rows} cols ${columns}; exec ${command.map(quoted).join(" ")}`;
     this.#child = spawn("script", ["--quiet", "--flush", "--return", "--command", line, "/dev/null"], {
       env: { ...env, TERM: "xterm-256color", COLORTERM: "truecolor" },
-      stdio: ["pipe", "pipe", "inherit"],
+      // On its standard error it says that it was ended.
+      stdio: ["pipe", "pipe", "ignore"],
     });
     this.#child.stdout.on("data", (bytes) => this.#write(bytes));
     this.#ended = new Promise((resolve, reject) => {
@@ -90,7 +91,7 @@ export class Terminal {
     const [w, h] = [this.#screen.cols * WIDTH + 2 * MARGIN, height * HEIGHT + 2 * MARGIN];
     return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${w} ${h}" width="${w}" height="${h}" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14" fill="${INK}">
 <rect width="100%" height="100%" rx="10" fill="${PAPER}"/>
-<g transform="translate(${MARGIN} ${MARGIN})" xml:space="preserve">
+<g transform="translate(${MARGIN} ${MARGIN})">
 ${parts.join("")}</g>
 </svg>
 `;
@@ -127,11 +128,14 @@ function colour(cell, which) {
 }
 
 function drawn({ x, look: { ink, paper, bold, dim }, text }, y) {
-  const length = [...text].length;
-  const [left, top] = [(x * WIDTH).toFixed(1), y * HEIGHT];
-  const back = paper === PAPER ? "" : `<rect x="${left}" y="${top}" width="${(length * WIDTH).toFixed(1)}" height="${HEIGHT}" fill="${paper}"/>\n`;
-  if (text.trim() === "") return back;
+  const width = (it) => ([...it].length * WIDTH).toFixed(1);
+  const top = y * HEIGHT;
+  const back = paper === PAPER ? "" : `<rect x="${(x * WIDTH).toFixed(1)}" y="${top}" width="${width(text)}" height="${HEIGHT}" fill="${paper}"/>\n`;
+  // Not all that draw SVG keep spaces: those at the ends are left out, and those between do not shrink.
+  const shown = text.trim().replaceAll(" ", "\u00a0");
+  if (shown === "") return back;
+  const left = (x + text.length - text.trimStart().length) * WIDTH;
   const marks = `${ink === INK ? "" : ` fill="${ink}"`}${bold ? ' font-weight="bold"' : ""}${dim ? ' opacity="0.65"' : ""}`;
   // Whatever font draws it, a run is as wide as its cells.
-  return `${back}<text x="${left}" y="${top + 13}" textLength="${(length * WIDTH).toFixed(1)}"${marks}>${escape(text)}</text>\n`;
+  return `${back}<text x="${left.toFixed(1)}" y="${top + 13}" textLength="${width(shown)}"${marks}>${escape(shown)}</text>\n`;
 }

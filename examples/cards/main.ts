@@ -6,6 +6,9 @@
 
 import { createMatch, inviteFrom, joinMatch, type PlayerId } from "parlor";
 
+/** The address of the server: examples/play.mjs fills it in. */
+declare const SERVER: string;
+
 const CARDS = 9;
 /** What a message is: its op code. */
 const SEAL = 1;
@@ -72,10 +75,10 @@ class Table {
 }
 
 const element = (id: string) => document.getElementById(id)!;
-const say = (text: string) => (element("status").textContent = text);
+const say = (text: string) => void (element("status").textContent = text);
 
 const invite = inviteFrom();
-const match = invite ? await joinMatch("cards", invite) : await createMatch("cards", { maxPlayers: 2 });
+const match = invite ? await joinMatch("cards", invite) : await createMatch("cards", { server: SERVER, maxPlayers: 2 });
 let table: Table | undefined;
 /** The card that this player has sealed, with its salt. */
 let laid: Uint8Array<ArrayBuffer> | undefined;

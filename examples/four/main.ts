@@ -3,19 +3,17 @@
 //
 // A move brings the board that it makes, as the server does not know the game. A server with a rule set would judge it.
 
-import { signIn, type TurnRoom } from "parlor/online";
+import { type JsonObject, signIn, type TurnRoom } from "parlor/online";
+
+/** The address of the server: examples/play.mjs fills it in. */
+declare const SERVER: string;
 
 const COLUMNS = 7;
 const ROWS = 6;
 const COLOURS: Record<string, string> = { a: "#e2533f", b: "#f2b632", ".": "#0000" };
 
-type Four = {
-  /** From the top left, row by row: a disc of the first or the second player, or none. */
-  cells: string;
-  isGameOver?: boolean;
-  winner?: string | null;
-  endReason?: string;
-};
+/** The board from the top left, row by row: a disc of the first or the second player, or none. */
+type Four = { cells: string };
 
 /** The board after a disc fell into a column, and its cell; undefined if the column is full. */
 function drop(cells: string, column: number, disc: string): { cells: string; cell: number } | undefined {
@@ -41,7 +39,7 @@ function wins(cells: string, cell: number): boolean {
 const canvas = document.querySelector("canvas")!;
 const pen = canvas.getContext("2d")!;
 const element = (id: string) => document.getElementById(id)!;
-const say = (text: string) => (element("status").textContent = text);
+const say = (text: string) => void (element("status").textContent = text);
 const page = new URL(location.href);
 // Two tabs are two players if they have two names.
 const name = page.searchParams.get("name") ?? "player";
@@ -52,7 +50,7 @@ const store = {
   remove: (text: string) => localStorage.removeItem(key(text)),
 };
 
-const me = await signIn(location.origin, { app: "four", name, store });
+const me = await signIn(SERVER, { app: "four", name, store });
 const code = page.searchParams.get("join");
 const room: TurnRoom<Four> = code
   ? await me.join<Four>(code)
@@ -73,10 +71,10 @@ async function move(column: number): Promise<void> {
   const dropped = drop(room.state.cells, column, disc(room.me));
   if (!room.myTurn || dropped === undefined) return;
   const { cells, cell } = dropped;
-  const end = wins(cells, cell)
-    ? { isGameOver: true, winner: room.me, endReason: "four in a row" }
-    : !cells.includes(".") ? { isGameOver: true, winner: null, endReason: "the board is full" } : {};
-  await room.move("drop", { column }, { cells, ...end }).catch((why: Error) => say(why.message));
+  const board: JsonObject = { cells };
+  if (wins(cells, cell)) Object.assign(board, { isGameOver: true, winner: room.me, endReason: "four in a row" });
+  else if (!cells.includes(".")) Object.assign(board, { isGameOver: true, endReason: "the board is full" });
+  await room.move("drop", { column }, board).catch((why: Error) => say(why.message));
 }
 
 function show(): void {

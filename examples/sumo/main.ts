@@ -1,8 +1,11 @@
 // Sumo: two who never met, in an arena. The matchmaker finds them, one of them hosts the room, and the other joins it. A world
 // of entities: each player's own wrestler is predicted, so it answers at once; the host decides who pushes whom.
 
-import { component, defineGame, type, vec2 } from "parlor";
+import { component, defineGame, type Entity, type Infer, type, type Vec2, vec2 } from "parlor";
 import { type Account, signIn } from "parlor/online";
+
+/** The address of the server: examples/play.mjs fills it in. */
+declare const SERVER: string;
 
 const RING = 250;
 const RADIUS = 40;
@@ -17,6 +20,7 @@ const sumo = defineGame("sumo", {
   state: { round: type<{ began: number; wins: number[]; over?: boolean }>() },
   input: type<{ dx: number; dy: number }>(),
 });
+type Pair<T> = [T, T];
 type Room = Awaited<ReturnType<typeof sumo.host>>;
 type Search = Awaited<ReturnType<typeof enter>>;
 
@@ -48,6 +52,7 @@ const clamp = (n: number) => Math.max(-1, Math.min(1, Number(n) || 0));
 
 /** One step of the wrestlers that this page simulates: all at the host, and its own at the other player. */
 function move(room: Room): void {
+  if (room.get("round")?.over) return;
   for (const [entity, { at, speed }] of room.world.simulated(Wrestler)) {
     // A player may send anything, so what it wants is clamped.
     const { dx = 0, dy = 0 } = room.input(room.world.owner(entity)!) ?? {};
@@ -64,15 +69,16 @@ function judge(room: Room): void {
     for (const id of room.players.keys()) room.world.spawn(id);
     return begin(room, [0, 0]);
   }
-  const [[a, left], [b, right]] = [...room.world.each(Wrestler)] as [[number, any], [number, any]];
+  const [[a, left], [b, right]] = [...room.world.each(Wrestler)] as Pair<[Entity, Infer<typeof Wrestler>]>;
   const [dx, dy] = [right.at.x - left.at.x, right.at.y - left.at.y];
   const distance = Math.hypot(dx, dy) || 1;
   const push = ((left.speed.x - right.speed.x) * dx + (left.speed.y - right.speed.y) * dy) / distance;
-  if (distance < 2 * RADIUS && push > 0) {
-    // The one gives its speed to the other, and some more.
-    const [x, y] = [(1.2 * push * dx) / distance, (1.2 * push * dy) / distance];
-    room.world.set(a, Wrestler, { at: left.at, speed: { x: left.speed.x - x, y: left.speed.y - y } });
-    room.world.set(b, Wrestler, { at: right.at, speed: { x: right.speed.x + x, y: right.speed.y + y } });
+  if (distance < 2 * RADIUS) {
+    // They part, and the one gives its speed to the other, and some more.
+    const [apart, given] = [RADIUS - distance / 2, 1.2 * Math.max(0, push)].map((by) => ({ x: (by * dx) / distance, y: (by * dy) / distance }));
+    const from = ({ x, y }: Vec2, by: Vec2, side: number) => ({ x: x + side * by.x, y: y + side * by.y });
+    room.world.set(a, Wrestler, { at: from(left.at, apart!, -1), speed: from(left.speed, given!, -1) });
+    room.world.set(b, Wrestler, { at: from(right.at, apart!, 1), speed: from(right.speed, given!, 1) });
   }
   const fallen = [left, right].map(({ at }) => Math.hypot(at.x, at.y) > ringOf(room));
   if (fallen.includes(true)) begin(room, round.wins.map((wins, i) => wins + Number(fallen[1 - i] && !fallen[i])));
@@ -85,7 +91,7 @@ function begin(room: Room, wins: number[]): void {
 
 const pen = document.querySelector("canvas")!.getContext("2d")!;
 const again = document.querySelector("button")!;
-const say = (text: string) => (document.getElementById("status")!.textContent = text);
+const say = (text: string) => void (document.getElementById("status")!.textContent = text);
 again.onclick = () => location.reload();
 
 function disc(x: number, y: number, radius: number, fill: string): void {
@@ -118,7 +124,7 @@ addEventListener("keydown", ({ key }) => down.add(key));
 addEventListener("keyup", ({ key }) => down.delete(key));
 const axis = (less: string, more: string) => Number(down.has(more)) - Number(down.has(less));
 try {
-  const room = await findMatch(await signIn(location.origin, { app: "sumo", store }));
+  const room = await findMatch(await signIn(SERVER, { app: "sumo", store }));
   const stop = room.run({
     tick() {
       room.sendInput({ dx: axis("ArrowLeft", "ArrowRight"), dy: axis("ArrowUp", "ArrowDown") });

@@ -47,12 +47,11 @@ async function search() {
   list.hidden = words === "";
 }
 
-function entry({ id, title, page, text }) {
+function entry({ id, title, page, start }) {
   const item = document.createElement("li");
   const link = Object.assign(document.createElement("a"), { href: top_ + id });
   const where = Object.assign(document.createElement("span"), { textContent: page === title ? page : `${page} › ${title}` });
-  const start = Object.assign(document.createElement("small"), { textContent: text });
-  link.append(where, start);
+  link.append(where, Object.assign(document.createElement("small"), { textContent: start }));
   item.append(link);
   return item;
 }

@@ -12,6 +12,7 @@ import { promisify } from "node:util";
 import { launch } from "./chromium.mjs";
 import { BINARY } from "./server.mjs";
 
+/** Only a hang takes so long. */
 const limit = { timeout: 120_000 };
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -22,7 +23,7 @@ let base;
 
 before(async () => {
   data = await mkdtemp(join(tmpdir(), "parlor-games-"));
-  const args = ["--port", "0", "--listen", "127.0.0.1", "--data", data, "--impair", "latency=40ms,loss=2%,seed=7"];
+  const args = ["--pages", "0", "--port", "0", "--listen", "127.0.0.1", "--data", data, "--impair", "latency=40ms,loss=2%,seed=7"];
   command = spawn(process.execPath, [join(ROOT, "examples/play.mjs"), ...args], { env: { ...process.env, PARLOR_BIN: BINARY }, stdio: ["ignore", "pipe", "inherit"] });
   process.once("exit", () => command.kill("SIGTERM"));
   let printed = "";
@@ -30,7 +31,7 @@ before(async () => {
     command.once("exit", (code) => reject(new Error(`examples/play.mjs ended with ${code}: ${printed}`)));
     command.stdout.on("data", (bytes) => {
       printed += bytes;
-      const [, url] = /play (http:\/\/localhost:\d+\/)cards/.exec(printed) ?? [];
+      const [, url] = /play (http:\/\/localhost:\d+\/)sumo/.exec(printed) ?? [];
       if (url) resolve(url);
     });
   });
@@ -71,7 +72,7 @@ test("the games have no errors of types", limit, async () => {
 });
 
 test("cards: two play nine rounds in lockstep, and agree who has won", limit, async () => {
-  const a = await open("cards");
+  const a = await open("cards/");
   const b = await open(await a.getAttribute("#status a", "href"));
   // Round by round: b takes the prize but for its last card, and the third round is a tie.
   const rounds = [[1, 2], [2, 3], [4, 4], [3, 5], [5, 6], [6, 7], [7, 8], [8, 9], [9, 1]];
@@ -87,7 +88,7 @@ test("cards: two play nine rounds in lockstep, and agree who has won", limit, as
 });
 
 test("four: the one with the first disc has four in a row, and both see it, also after a reload", limit, async () => {
-  const a = await open("four?name=ada");
+  const a = await open("four/?name=ada");
   const b = await open(new URL(await a.getAttribute("#more a", "href"), a.url()).href);
   const turn = (page) => untilStatus(page, /Your turn/);
   const first = await Promise.any([a, b].map((page) => turn(page).then(() => page)));
@@ -107,7 +108,7 @@ test("four: the one with the first disc has four in a row, and both see it, also
 });
 
 test("sumo: two strangers are matched, and one pushes the other off the ring three times", limit, async () => {
-  const [a, b] = await Promise.all([open("sumo"), open("sumo")]);
+  const [a, b] = await Promise.all([open("sumo/"), open("sumo/")]);
   await Promise.all([a, b].map((page) => untilStatus(page, /You are/)));
   const red = (await status(a)).includes("red") ? a : b;
   const blue = red === a ? b : a;

@@ -13,7 +13,11 @@ const OUT: &str = "target/site";
 /// The site, whole.
 pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
     need_chromium()?;
-    need("script --version", "there is no `script`, which gives programs a terminal", "apt-get install bsdutils")?;
+    need(
+        "script --version",
+        "there is no `script`, which gives programs a terminal",
+        "apt-get install bsdutils",
+    )?;
     let [install, build] = built(root)?;
     let mut run = vec![install, build, Invocation::cargo(SERVER)];
     run.extend(documentation());
