@@ -24,8 +24,8 @@ use parlor_transport::discovery::registry::EntryGuard;
 use parlor_transport::discovery::{Invite, ServerAddress};
 use parlor_transport::inside::Inside;
 use parlor_transport::lan::{Advertiser, Listing};
-pub(crate) use prepared::check_settings;
 use prepared::Prepared;
+pub(crate) use prepared::check_settings;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -48,7 +48,11 @@ const SCENARIOS: [Scenario; 9] = [
         run: lan::t1_a_second_host_finds_and_joins_a_room_nearby,
     },
     Scenario { name: "direct", shows: "who goes past the relay, and who does not", run: direct::run },
-    Scenario { name: "doctor", shows: "which port of a server is blocked, and what opens it", run: doctor::run },
+    Scenario {
+        name: "doctor",
+        shows: "which port of a server is blocked, and what opens it",
+        run: doctor::run,
+    },
     Scenario {
         name: "mesh",
         shows: "four homes: a path for each pair that can have one, and the relay for the others",
