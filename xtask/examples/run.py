@@ -4,19 +4,16 @@ the games of examples/ that are no template. Tests and plays each: a host, and a
 Usage: run.py REPOSITORY TARGET PARLOR"""
 
 import os
-import pty
 import re
-import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-# Only a hang takes this long.
-PATIENCE_S = 60
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from players import Player, Printer, until
+
 SYMBOL = re.compile(r"\x1b\[(\d+);(\d+)H(.)(?=\x1b|$)")
 
 
@@ -34,76 +31,6 @@ def tank_moved(symbols):
 TEMPLATES = {"dots": ("\x1b[C", dot_moved), "tanks": ("\x1b[A", tank_moved)}
 # The other games for a terminal, played where they lie: the guest comes near and lunges.
 GAMES = {"duel": ("\x1b[D\x1b[D\x1b[A", lambda screen: re.search(r"touches \d+ : [1-9]", screen))}
-
-
-class Player:
-    """A program in a terminal."""
-
-    def __init__(self, program, args, env):
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:
-            os.execve(program, [program, *args], env)
-        self.printed = ""
-
-    def take(self):
-        """Takes what was printed within a moment."""
-        if select.select([self.terminal], [], [], 0.05)[0]:
-            try:
-                self.printed += os.read(self.terminal, 65536).decode(errors="replace")
-            except OSError:
-                raise SystemExit(f"it ended by itself: {self.printed[-500:]!r}")
-
-    def read(self):
-        """Gives the newest screen that is whole."""
-        self.take()
-        screens = self.printed.split("\x1b[2J")
-        self.printed = "\x1b[2J".join(screens[-2:])
-        return screens[-2] if len(screens) > 1 else ""
-
-    def press(self, keys):
-        os.write(self.terminal, keys.encode())
-
-    def leave(self):
-        try:
-            self.press("q")
-        except OSError:
-            pass  # it has ended, because the other player left
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return os.waitstatus_to_exitcode(status)
-            try:
-                self.read()
-            except SystemExit:
-                pass
-        raise SystemExit("it does not end")
-
-
-class Printer(Player):
-    """A program that prints lines and ends when it is told to."""
-
-    def read(self):
-        """Gives the newest lines."""
-        self.take()
-        self.printed = self.printed[-20_000:]
-        return self.printed
-
-    def end(self):
-        os.kill(self.pid, signal.SIGTERM)
-        os.waitpid(self.pid, 0)
-
-
-def until(players, keys, shown):
-    """Reads all screens, and presses keys at the last player, until the first one's screen shows something; gives that."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        screens = [player.read() for player in players]
-        if found := shown(screens[0]):
-            return found
-        if keys:
-            players[-1].press(keys)
-    raise SystemExit(f"it is never shown; the last screen: {screens[0]!r}")
 
 
 def build(repository, target, name, folder, *commands):

@@ -3,21 +3,23 @@
 //!
 //! - `cargo xtask test`: everything that must hold before a change goes in ([`steps`] names the steps)
 //! - `cargo xtask web`: what a page loads ([`web`])
+//! - `cargo xtask dist`: what a release consists of ([`dist`])
 //! - `cargo xtask peers`: what the benches compare Parlor with ([`peers`])
 //! - `cargo xtask tidy`: the rules no compiler knows ([`tidy`]); also a test, so `cargo test` runs it
 
 #![allow(clippy::print_stdout, reason = "it reports to a person at a terminal")]
 
 mod cross;
+mod dist;
 mod excerpt;
 mod guards;
 mod invocation;
 mod nat;
 mod options;
 mod peers;
+mod plan;
 mod process;
 mod programs;
-mod release;
 mod runner;
 mod sdk;
 mod site;
@@ -44,6 +46,10 @@ cargo xtask web
     Builds what a page loads, target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm, as the step `wasm` does.
 cargo xtask peers
     Builds what `parlor-bench` compares Parlor with: bench/peers/README.md.
+cargo xtask dist [--target TARGET]... [--no-npm]
+    Makes what a release consists of, in target/dist: archives, Debian and npm packages, and their checksums.
+      --target only for x86_64-unknown-linux-musl (or amd64, x64) or aarch64-unknown-linux-musl (arm64)
+      --no-npm leaves out the npm packages, which need Node
 cargo xtask help
     Prints this.";
 
@@ -58,6 +64,7 @@ fn main() -> ExitCode {
         Ok(Command::Web) => {
             runner::test(&root, &TestOptions { only: vec!["wasm".to_owned()], ..TestOptions::default() })
         }
+        Ok(Command::Dist(options)) => dist::command(&root, &options),
         Ok(Command::Peers) => runner::peers(&root),
         Ok(Command::Test(options)) => runner::test(&root, &options),
         Err(misuse) => {

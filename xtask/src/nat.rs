@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::invocation::Invocation;
-use crate::steps::{Level, Missing, Work, need};
+use crate::plan::{Level, Missing, Work, need};
 
 /// Builds the binary as the tests do, so that what these built is used again.
 pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {

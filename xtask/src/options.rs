@@ -7,6 +7,7 @@ pub(crate) enum Command {
     Tidy,
     Web,
     Peers,
+    Dist(DistOptions),
     Test(TestOptions),
 }
 
@@ -23,6 +24,15 @@ pub(crate) struct TestOptions {
     pub(crate) only: Vec<String>,
 }
 
+/// What `cargo xtask dist` makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DistOptions {
+    /// Names of targets: Rust's, Debian's or Node's. All targets if empty.
+    pub(crate) targets: Vec<String>,
+    /// Leaves the npm packages out, which need Node and the WebAssembly of pages.
+    pub(crate) no_npm: bool,
+}
+
 /// Reads the arguments that follow `cargo xtask`; the error says what is wrong with them.
 pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
     // `cargo xtask test -- --only tidy` means the same as without the `--`.
@@ -33,6 +43,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Strin
         "tidy" => no_more(args).map(|()| Command::Tidy),
         "web" => no_more(args).map(|()| Command::Web),
         "peers" => no_more(args).map(|()| Command::Peers),
+        "dist" => parse_dist(args).map(Command::Dist),
         "help" | "--help" | "-h" => Ok(Command::Help),
         other => Err(format!("there is no command `{other}`")),
     }
@@ -50,6 +61,18 @@ fn parse_test(mut args: impl Iterator<Item = String>) -> Result<TestOptions, Str
                 options.only.push(step);
             }
             other => return Err(format!("`test` has no option `{other}`")),
+        }
+    }
+    Ok(options)
+}
+
+fn parse_dist(mut args: impl Iterator<Item = String>) -> Result<DistOptions, String> {
+    let mut options = DistOptions::default();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--target" => options.targets.push(args.next().ok_or("`--target` needs the name of a target")?),
+            "--no-npm" => options.no_npm = true,
+            other => return Err(format!("`dist` has no option `{other}`")),
         }
     }
     Ok(options)

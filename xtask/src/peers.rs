@@ -2,8 +2,8 @@
 //! compile. They are outside the workspace, so no other step notices when they fail to.
 
 use crate::invocation::Invocation;
+use crate::plan::{Level, Missing, Work, need};
 use crate::process::{Failure, spawn};
-use crate::steps::{Level, Missing, Work, need};
 use std::path::Path;
 
 /// The folder of Colyseus, the Node that it installs, and what drives it.

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::options::TestOptions;
+use crate::plan::{Level, Missing, Step, Work};
 use crate::process::{Failure, seconds, spawn};
-use crate::steps::{self, Level, Missing, NOT_COVERED, Step, Work};
-use crate::{guards, peers, programs, release, tidy, web};
+use crate::steps::{NOT_COVERED, STEPS};
+use crate::{dist, guards, peers, programs, tidy, web};
 
 /// How a step ended; the texts are for a person.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(crate) fn peers(root: &Path) -> ExitCode {
 
 /// `cargo xtask test`. A failed step does not stop those after it: one run shows all that is wrong.
 pub(crate) fn test(root: &Path, options: &TestOptions) -> ExitCode {
-    let steps = match chosen(steps::steps(root), &options.only) {
+    let steps = match chosen(&options.only) {
         Ok(steps) => steps,
         Err(misuse) => {
             println!("{misuse}");
@@ -43,7 +44,7 @@ pub(crate) fn test(root: &Path, options: &TestOptions) -> ExitCode {
         }
     };
     if options.list {
-        steps.iter().for_each(print_step);
+        steps.into_iter().for_each(print_step);
         return ExitCode::SUCCESS;
     }
     let outcomes: Vec<(&str, Outcome)> =
@@ -51,13 +52,13 @@ pub(crate) fn test(root: &Path, options: &TestOptions) -> ExitCode {
     conclude(&outcomes, options)
 }
 
-fn chosen(steps: Vec<Step>, only: &[String]) -> Result<Vec<Step>, String> {
-    if let Some(unknown) = only.iter().find(|name| steps.iter().all(|step| step.name != name.as_str())) {
-        let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
+fn chosen(only: &[String]) -> Result<Vec<&'static Step>, String> {
+    if let Some(unknown) = only.iter().find(|name| STEPS.iter().all(|step| step.name != name.as_str())) {
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         return Err(format!("there is no step `{unknown}`; the steps are {}", names.join(", ")));
     }
-    let wanted = |step: &Step| only.is_empty() || only.iter().any(|name| name == step.name);
-    Ok(steps.into_iter().filter(wanted).collect())
+    let wanted = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
+    Ok(STEPS.iter().filter(wanted).collect())
 }
 
 fn print_step(step: &Step) {
@@ -109,7 +110,10 @@ fn perform(root: &Path, work: Work) -> Result<(), Failure> {
         Work::Tidy => run_tidy(root),
         Work::Tests(tests) => programs::run(root, &tests),
         Work::Guards(extent) => guards::run(root, extent),
-        Work::Release => release::run(root),
+        Work::Dist { options, then } => {
+            dist::make(root, &options)?;
+            spawn(root, &then)
+        }
         Work::Web(build) => web::run(root, &build),
         Work::Run(invocations) => {
             Failure::all(invocations.iter().filter_map(|invocation| spawn(root, invocation).err()).collect())
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_unknown_step_is_refused() {
-        let refused = chosen(vec![long_step_without_its_tool()], &["tols".to_owned()]);
-        assert!(refused.is_err_and(|misuse| misuse.contains("`tols`") && misuse.contains("tool")));
+        let refused = chosen(&["tols".to_owned()]);
+        assert!(refused.is_err_and(|misuse| misuse.contains("`tols`") && misuse.contains("tidy, fmt")));
     }
 }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::invocation::Invocation;
-use crate::steps::{Level, Missing, Work, need};
+use crate::plan::{Level, Missing, Work, need};
 use crate::wasm::FILE;
 
 /// Installs exactly what a folder's lock file names.

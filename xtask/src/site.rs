@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::invocation::Invocation;
+use crate::plan::{Level, Missing, Work, documentation, need};
 use crate::sdk::{INSTALL, SERVER, built, need_chromium, npm};
-use crate::steps::{Level, Missing, Work, documentation, need};
 
 /// Where the site is built.
 const OUT: &str = "target/site";

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use crate::guards::Extent;
 use crate::invocation::Invocation;
+use crate::options::DistOptions;
+use crate::plan::{Level, Missing, Step, Work, documentation, long, need, or_from_environment, step, weekly};
 use crate::programs::Tests;
-use crate::{nat, peers, sdk, site, wasm};
+use crate::{dist, nat, peers, sdk, site, wasm};
 
 /// How many random cases a run tries. The tests have small defaults of their own.
 struct Chance {
@@ -27,10 +29,11 @@ impl Chance {
     }
 }
 
-/// The crates that users link. All others have `publish = false`.
-const PUBLISHED: [&str; 12] = [
+/// The crates that users link, and the program that they install. All others have `publish = false`.
+const PUBLISHED: [&str; 14] = [
     "parlor",
     "parlor-bevy",
+    "parlor-cli",
     "parlor-client-core",
     "parlor-hub",
     "parlor-impair",
@@ -39,6 +42,7 @@ const PUBLISHED: [&str; 12] = [
     "parlor-services",
     "parlor-social",
     "parlor-sync",
+    "parlor-terminal",
     "parlor-transport",
     "parlor-turn",
 ];
@@ -58,168 +62,72 @@ const RANDOM: [&str; 8] = [
 /// Duration of the soak.
 const SOAK_MINUTES: &str = "30";
 
-/// One step.
-pub(crate) struct Step {
-    /// Its name for `--only`.
-    pub(crate) name: &'static str,
-    /// What it checks, for `--list`.
-    pub(crate) what: &'static str,
-    /// The level of runs that include it.
-    pub(crate) level: Level,
-    /// Decides how it runs on this machine.
-    pub(crate) plan: fn(&Path, Level) -> Result<Work, Missing>,
-}
-
-/// When a step runs without being named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    /// Always.
-    Quick,
-    /// With `--all`: it takes long, or needs more than Rust, git and a C linker.
-    Long,
-    /// With `--weekly`: it needs what others wrote, or an hour.
-    Weekly,
-}
-
-impl Level {
-    /// The option that asks for it.
-    pub(crate) const fn option(self) -> &'static str {
-        match self {
-            Level::Quick => "",
-            Level::Long => "--all",
-            Level::Weekly => "--weekly",
-        }
-    }
-}
-
-/// What a step does.
-#[derive(Debug)]
-pub(crate) enum Work {
-    /// The rules of [`crate::tidy`], in this process.
-    Tidy,
-    /// Test programs, some at a time.
-    Tests(Tests),
-    /// The guards of [`crate::guards`], in this process.
-    Guards(Extent),
-    /// The size of [`crate::release`], in this process.
-    Release,
-    /// The build and size of [`crate::web`].
-    Web(Invocation),
-    /// Programs, one after another. A failed one does not stop those after it.
-    Run(Vec<Invocation>),
-}
-
-/// Why a step cannot run here, and how to make it run.
-#[derive(Debug)]
-pub(crate) struct Missing {
-    pub(crate) why: String,
-    pub(crate) hint: String,
-}
-
 /// All steps in order: cheap ones that fail early come first.
-pub(crate) fn steps(root: &Path) -> Vec<Step> {
-    let mut steps = vec![
-        step("tidy", "rules of the house: dependencies, purity, sizes, documents", plan_tidy),
-        step("fmt", "the code is formatted", plan_fmt),
-        step("test", "unit, integration and doc tests, the kept fuzz corpus, few seeds", plan_test),
-        step("python", "a decoder written from PROTOCOL.md alone reads the golden vectors", plan_python),
-        long("clippy", "no warnings, lints included, in any target", plan_clippy),
-        long("doc", "the documentation builds without warnings", plan_doc),
-        long("deny", "licences, sources and duplicates of the dependencies", plan_deny),
-        long("wasm", "what a page loads builds, and is within its limit of size", wasm::plan),
-        long(
-            "seeds",
-            "what chance decides again: 2,000 seeded worlds (--weekly: 10,000), more cases of each property",
-            plan_seeds,
-        ),
-    ];
-    steps.push(long(
+pub(crate) const STEPS: &[Step] = &[
+    step("tidy", "rules of the house: dependencies, purity, sizes, documents", plan_tidy),
+    step("fmt", "the code is formatted", plan_fmt),
+    step("test", "unit, integration and doc tests, the kept fuzz corpus, few seeds", plan_test),
+    step("python", "a decoder written from PROTOCOL.md alone reads the golden vectors", plan_python),
+    long("clippy", "no warnings, lints included, in any target", plan_clippy),
+    long("doc", "the documentation builds without warnings", plan_doc),
+    long("deny", "licences, sources and duplicates of the dependencies", plan_deny),
+    long("wasm", "what a page loads builds, and is within its limit of size", wasm::plan),
+    long(
+        "seeds",
+        "what chance decides again: 2,000 seeded worlds (--weekly: 10,000), more cases of each property",
+        plan_seeds,
+    ),
+    long(
         "guards",
         "each guard against a threat, taken out, is missed by its test (--weekly: also those without a switch)",
         plan_guards,
-    ));
-    steps.push(long("release", "the binary that users install builds, and has at most 25 MB", |_, _| {
-        Ok(Work::Release)
-    }));
-    steps.push(long("package", "each crate that users link can be published", plan_package));
-    steps.push(long(
+    ),
+    long(
+        "dist",
+        "archive, Debian and npm packages and container: made, installed into empty systems, and played (--weekly: also for ARM)",
+        plan_dist,
+    ),
+    long("package", "each crate that users link, and the program, can be published", plan_package),
+    long(
         "examples",
         "the guide's first program, and a game of each template of `parlor new`: built outside of the repository, tested and played",
         plan_examples,
-    ));
-    steps.push(long(
-        "sdk",
-        "the TypeScript SDK: types, unit tests, reference, sizes, and rooms in Node",
-        sdk::plan,
-    ));
-    steps.push(long(
-        "web",
-        "the pages built anew: types, unit tests and sizes, and played in Chromium",
-        sdk::plan_web,
-    ));
-    steps.push(long(
+    ),
+    long(
+        "godot",
+        "the Godot extension, compiled and played without a screen, its example with the one in C",
+        plan_godot,
+    ),
+    long("sdk", "the TypeScript SDK: types, unit tests, reference, sizes, and rooms in Node", sdk::plan),
+    long("web", "the pages built anew: types, unit tests and sizes, and played in Chromium", sdk::plan_web),
+    long(
         "browser",
         "the embedded pages and pages of the SDK in Chromium, with native players",
         sdk::plan_browser,
-    ));
-    steps.push(long(
+    ),
+    long(
         "packaging",
         "the packed SDK in apps of esbuild, Vite and Node, a game of its template (--weekly: all of both)",
         sdk::plan_packaging,
-    ));
-    steps.push(long(
+    ),
+    long(
         "site",
         "the documents as a site, with pictures of what the programs show, references, and no dead link",
         site::plan,
-    ));
-    steps.push(long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan));
-    steps.push(long(
-        "store",
-        "the store on both databases, 40 kills in each loop (--weekly: 200)",
-        plan_store,
-    ));
-    steps.push(long(
-        "schemathesis",
-        "every operation, for every role, against the OpenAPI document",
-        plan_schemathesis,
-    ));
-    if root.join("fuzz/Cargo.toml").exists() {
-        steps.push(long("fuzz", "the fuzz targets compile on stable", plan_fuzz));
-    }
-    steps.push(weekly("peers", "what Parlor is measured against compiles, and Colyseus starts", peers::plan));
-    steps.push(weekly("firefox", "pages over WebTransport and Magpies in Firefox ESR", sdk::plan_firefox));
-    steps.push(weekly("measure", "figures of pages in Chromium: docs/performance.md", sdk::plan_measure));
-    steps.push(weekly("soak", "half an hour of everything with an attacker: all levels off", plan_soak));
-    steps
-}
+    ),
+    long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan),
+    long("store", "the store on both databases, 40 kills in each loop (--weekly: 200)", plan_store),
+    long("schemathesis", "every operation, for every role, against the OpenAPI document", plan_schemathesis),
+    long("fuzz", "the fuzz targets compile on stable", plan_fuzz),
+    weekly("peers", "what Parlor is measured against compiles, and Colyseus starts", peers::plan),
+    weekly("firefox", "pages over WebTransport and Magpies in Firefox ESR", sdk::plan_firefox),
+    weekly("measure", "figures of pages in Chromium: docs/performance.md", sdk::plan_measure),
+    weekly("soak", "half an hour of everything with an attacker: all levels off", plan_soak),
+];
 
 /// What no step covers, and how to check it. Printed at the end of every full run, so that the gap is known.
 pub(crate) const NOT_COVERED: &str = "advisories: no step asks for them, because RustSec's database is fetched \
      from github.com; where that is reachable: `cargo deny check advisories`";
-
-const fn step(
-    name: &'static str,
-    what: &'static str,
-    plan: fn(&Path, Level) -> Result<Work, Missing>,
-) -> Step {
-    Step { name, what, level: Level::Quick, plan }
-}
-
-const fn long(
-    name: &'static str,
-    what: &'static str,
-    plan: fn(&Path, Level) -> Result<Work, Missing>,
-) -> Step {
-    Step { name, what, level: Level::Long, plan }
-}
-
-const fn weekly(
-    name: &'static str,
-    what: &'static str,
-    plan: fn(&Path, Level) -> Result<Work, Missing>,
-) -> Step {
-    Step { name, what, level: Level::Weekly, plan }
-}
 
 fn plan_tidy(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::Tidy)
@@ -248,14 +156,6 @@ fn plan_test(_: &Path, _: Level) -> Result<Work, Missing> {
 fn plan_python(_: &Path, _: Level) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
     Ok(Work::one(Invocation::cargo("test --workspace --all-features --test python")))
-}
-
-/// The binary `parlor` and the library `parlor` share a documentation folder: the binary's pages are made
-/// first, so that the library's remain.
-pub(crate) fn documentation() -> [Invocation; 2] {
-    let strict = |args| Invocation::cargo(args).env("RUSTDOCFLAGS", "-D warnings");
-    let others = strict("doc --no-deps --workspace --all-features --exclude parlor-cli");
-    [strict("doc --no-deps --package parlor-cli"), others]
 }
 
 fn plan_doc(_: &Path, _: Level) -> Result<Work, Missing> {
@@ -301,10 +201,33 @@ fn plan_package(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::one(PUBLISHED.iter().fold(package, |package, name| package.args("-p").args(name))))
 }
 
+/// It needs root: each try has a root file system and a network of its own.
+fn plan_dist(_: &Path, level: Level) -> Result<Work, Missing> {
+    need("python3 --version", "python3 is not installed", "apt-get install python3")?;
+    need("unshare --net true", "this is not root on Linux", "sudo")?;
+    need("ip -V", "iproute2 is not installed", "apt-get install iproute2")?;
+    need("buildah --version", "buildah is not installed", "apt-get install buildah")?;
+    let targets = if level == Level::Weekly { Vec::new() } else { vec!["amd64".to_owned()] };
+    let then = Invocation::new("python3").args("xtask/dist/play.py").args(dist::FOLDER);
+    Ok(Work::Dist { options: DistOptions { targets, no_npm: false }, then })
+}
+
 fn plan_examples(_: &Path, _: Level) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
     let build = Invocation::cargo("build --workspace --all-features --bin parlor");
     let run = Invocation::new("python3").args("xtask/examples/run.py . target/examples target/debug/parlor");
+    Ok(Work::Run(vec![build, run]))
+}
+
+/// The extension is compiled with the header of the engine that then loads it.
+fn plan_godot(root: &Path, _: Level) -> Result<Work, Missing> {
+    need("make --version", "make is not installed", "apt-get install make")?;
+    let installed = root.join("target/godot/godot");
+    let godot = or_from_environment("GODOT", &installed.to_string_lossy());
+    let probe = format!("{godot} --headless --version");
+    need(&probe, "there is no Godot 4", "sh xtask/godot/install.sh target/godot")?;
+    let build = Invocation::cargo("build --workspace --all-features --bin parlor --lib");
+    let run = Invocation::new("python3").args("xtask/godot/run.py . target/godot target/debug").args(&godot);
     Ok(Work::Run(vec![build, run]))
 }
 
@@ -327,24 +250,6 @@ fn plan_soak(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::Run(vec![build, soak]))
 }
 
-pub(crate) fn or_from_environment(name: &str, default: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| default.to_owned())
-}
-
-/// Whether `probe`, a program with its arguments, runs and succeeds.
-pub(crate) fn need(probe: &str, why: &str, hint: &str) -> Result<(), Missing> {
-    if Invocation::parse(probe).succeeds_quietly() {
-        return Ok(());
-    }
-    Err(Missing { why: why.to_owned(), hint: format!("`{hint}`") })
-}
-
-impl Work {
-    fn one(invocation: Invocation) -> Work {
-        Work::Run(vec![invocation])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,11 +269,5 @@ mod tests {
         let mut names: Vec<String> = names.collect();
         names.sort_unstable();
         assert_eq!(names, PUBLISHED);
-    }
-
-    #[test]
-    fn a_missing_program_is_reported_with_its_hint() {
-        let missing = need("no-such-program --version", "it is not there", "get it").unwrap_err();
-        assert_eq!((missing.why.as_str(), missing.hint.as_str()), ("it is not there", "`get it`"));
     }
 }

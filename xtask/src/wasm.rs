@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use crate::cross;
-use crate::steps::{Level, Missing, Work, need};
+use crate::invocation::Invocation;
+use crate::plan::{Level, Missing, Work, need};
 
 /// What the build leaves.
 pub(crate) const FILE: &str = "target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm";
@@ -21,6 +22,11 @@ const RUSTFLAGS: &str = "-Zunstable-options -Zlocation-detail=none -Zfmt-debug=n
 
 /// Chooses the toolchain that compiles what a page loads.
 pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
+    build().map(Work::Web)
+}
+
+/// The call that compiles it.
+pub(crate) fn build() -> Result<Invocation, Missing> {
     need("gzip --version", "gzip is not installed", "apt-get install gzip")?;
     let cargo = cross::cargo(TARGET)?;
     let mut build = cargo.invocation.args(BUILD).args(TARGET);
@@ -32,7 +38,7 @@ pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
             build = build.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", &lld.to_string_lossy());
         }
     }
-    Ok(Work::Web(build))
+    Ok(build)
 }
 
 /// Whether rustup's standard library is linked, as it is.

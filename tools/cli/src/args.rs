@@ -64,6 +64,22 @@ pub(crate) enum Command {
     Admin(admin::AdminArgs),
     /// Relay UDP to a server through a simulated bad network, for any program
     Impair(ImpairArgs),
+    /// Print what a shell needs to complete commands and options
+    Completions(CompletionsArgs),
+    /// Write a manual page for each command into a folder
+    Man(ManArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// Shell
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Folder of the pages
+    pub folder: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -27,6 +27,11 @@ use parlor_terminal::error_text;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// musl's own allocator has one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let done = match meant::parse().command {
         Command::Play(args) => commands::play::run(&args),
@@ -45,6 +50,8 @@ fn main() -> ExitCode {
         Command::Board(args) => commands::board::run(&args),
         Command::Lobby(args) => commands::lobby::run(&args),
         Command::Impair(args) => commands::impair::run(&args),
+        Command::Completions(args) => commands::manual::completions(&args),
+        Command::Man(args) => commands::manual::pages(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ pub(crate) mod draughts;
 pub(crate) mod dump;
 pub(crate) mod impair;
 pub(crate) mod lobby;
+pub(crate) mod manual;
 pub(crate) mod matches;
 pub(crate) mod new;
 pub(crate) mod play;

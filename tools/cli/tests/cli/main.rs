@@ -16,6 +16,7 @@ mod first_minutes;
 mod impaired;
 mod lan;
 mod lobby;
+mod manual;
 mod matches;
 mod rooms;
 #[cfg(unix)]

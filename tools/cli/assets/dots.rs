@@ -1,0 +1,1 @@
+../../../examples/dots/src/main.rs

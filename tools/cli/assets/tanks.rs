@@ -1,0 +1,1 @@
+../../../examples/tanks/src/main.rs
