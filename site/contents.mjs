@@ -5,7 +5,7 @@ export const SECTIONS = [
   {
     title: "Start",
     what: "What Parlor is, the smallest game, and the words of your own engine.",
-    pages: ["README.md", "docs/guide.md", "docs/coming-from.md", "docs/glossary.md", "docs/from-0.1.md"],
+    pages: ["README.md", "docs/install.md", "docs/guide.md", "docs/coming-from.md", "docs/glossary.md", "docs/from-0.1.md"],
   },
   {
     title: "Play",
@@ -45,7 +45,7 @@ export const SECTIONS = [
     what: "The protocol, the architecture, what it costs, how it is made.",
     pages: [
       "ARCHITECTURE.md", "PROTOCOL.md", "STATE-MACHINES.md", "docs/performance.md", "docs/dependencies.md", "CONTRIBUTING.md", "STYLE.md",
-      "CHANGELOG.md",
+      "docs/releasing.md", "CHANGELOG.md",
     ],
   },
   {

@@ -2,6 +2,9 @@
 
 import { escape } from "./markdown.mjs";
 
+/** A description, whose words between backticks are code. */
+const described = (text = "") => escape(text).replace(/`([^`]+)`/g, "<code>$1</code>");
+
 /** The type of a schema in a few words. */
 function typeOf(schema) {
   if (schema === undefined || schema === true) return "any";
@@ -16,7 +19,7 @@ function typeOf(schema) {
 
 function fields(names) {
   if (names.length === 0) return "";
-  const rows = names.map(({ name, schema, required }) => `<tr><td><code>${escape(name)}</code>${required ? "" : " (optional)"}</td><td><code>${escape(typeOf(schema))}</code></td><td>${escape(schema?.description ?? "")}</td></tr>`);
+  const rows = names.map(({ name, schema, required }) => `<tr><td><code>${escape(name)}</code>${required ? "" : " (optional)"}</td><td><code>${escape(typeOf(schema))}</code></td><td>${described(schema?.description)}</td></tr>`);
   return `<div class="table"><table><tr><th>input</th><th>type</th><th></th></tr>${rows.join("")}</table></div>`;
 }
 
@@ -60,5 +63,5 @@ function grouped(all) {
 function section(operation, document) {
   const roles = operation["x-roles"] ? `<p>For: ${escape(operation["x-roles"].join(", "))}.</p>` : "";
   return `<h3 id="${escape(operation.operationId)}">${escape(operation.operationId)}<a class="anchor" href="#${escape(operation.operationId)}" aria-label="link to this section">#</a></h3>
-<p><code>${operation.method.toUpperCase()} ${escape(operation.path)}</code></p><p>${escape(operation.summary ?? operation.description ?? "")}</p>${roles}${fields(inputs(operation, document))}`;
+<p><code>${operation.method.toUpperCase()} ${escape(operation.path)}</code></p><p>${described(operation.summary ?? operation.description)}</p>${roles}${fields(inputs(operation, document))}`;
 }

@@ -69,8 +69,8 @@ async function play(studio) {
   studio.terminal([PARLOR, "bots", "--join", code, "--count", "3"]);
   await host.until(/players 4/);
   host.press(" ");
-  // The bots collect gems, and the graphs of the link fill.
-  await host.until(/bot \d\s+[1-9]\d/);
+  // The bots collect gems, and the graphs of the link begin.
+  await host.until(/bot \d\s+[4-9]/);
   studio.save("play.svg", host.svg());
 }
 
@@ -97,7 +97,7 @@ async function beyond(studio, port) {
 }
 
 /** Builds the games that a terminal plays. */
-function buildExamples() {
+async function buildExamples() {
   for (const name of ["dots", "tanks", "duel"]) {
     const folder = join(ROOT, "examples", name);
     // The versions that everything else is tested with.
@@ -116,8 +116,8 @@ async function example(studio, name, columns, keys, shows) {
   let [seen, turn] = [undefined, 0];
   const playing = host.until(shows).then((found) => (seen = found));
   for (; seen === undefined; turn++) {
-    host.press(keys.host[turn % keys.host.length]);
-    guest.press(keys.guest[turn % keys.guest.length]);
+    host.press(keys.host(turn));
+    guest.press(keys.guest(turn));
     await Promise.race([playing, pause(50)]);
   }
   studio.save(`${name}.svg`, host.svg());
@@ -126,10 +126,18 @@ async function example(studio, name, columns, keys, shows) {
 
 const [LEFT, RIGHT, UP, DOWN] = ["D", "C", "A", "B"].map((letter) => `\x1b[${letter}`);
 
+/** Whether a screen shows two of some signs below its title, far from each other. */
+function apart(sign) {
+  return (text) => {
+    const places = text.split("\n").slice(1).flatMap((line, y) => [...line.matchAll(sign)].map(({ index }) => [index, y]));
+    return places.length === 2 && Math.abs(places[0][0] - places[1][0]) > 12 && places[1][1] - places[0][1] > 4;
+  };
+}
+
 async function examples(studio) {
-  await example(studio, "dots", 52, { host: [LEFT, UP, LEFT], guest: [RIGHT, DOWN, RIGHT] }, /^ {0,8}A.*\n(?:.*\n)+ {28,}B/m);
-  await example(studio, "tanks", 62, { host: [LEFT, UP, UP, UP], guest: [UP, UP, UP, RIGHT, UP, UP] }, /^ {44,}[→↗↘↓]/m);
-  await example(studio, "duel", 62, { host: [RIGHT], guest: [LEFT, LEFT, LEFT, UP] }, /touches 0 : [1-9][^]*────/);
+  await example(studio, "dots", 52, { host: (turn) => (turn % 3 === 0 ? UP : LEFT), guest: (turn) => (turn % 3 === 0 ? DOWN : RIGHT) }, apart(/[AB]/g));
+  await example(studio, "tanks", 62, { host: (turn) => (turn < 8 ? LEFT : UP), guest: (turn) => (turn < 2 ? RIGHT : UP) }, apart(/[→↘↓↙←↖↑↗]/g));
+  await example(studio, "duel", 64, { host: () => RIGHT, guest: (turn) => (turn % 4 === 3 ? UP : LEFT) }, /touches 0 : [1-9][^]*────/);
 }
 
 /** The pages of the server, and the games that a browser plays. */
@@ -194,10 +202,17 @@ async function sumo(games, open, shoot) {
   await shoot(a, "sumo.png");
 }
 
+/** Waits for some work, and says how long that took. */
+async function timed(what, work) {
+  const began = performance.now();
+  await work;
+  console.log(`${what}: ${((performance.now() - began) / 1_000).toFixed(1)} s`);
+}
+
 /** Takes all pictures, and the server's OpenAPI document, into a folder. */
 export async function takePictures(out) {
   mkdirSync(out, { recursive: true });
-  buildExamples();
+  await timed("games built", buildExamples());
   const studio = new Studio(out);
   try {
     const [port, games] = await Promise.all([
@@ -205,8 +220,8 @@ export async function takePictures(out) {
       studio.serve(/play (\S+)sumo/, process.execPath, join(ROOT, "examples/play.mjs"), "--pages", "0", "--port", "0", "--data", join(studio.folder, "games"), "--listen", "127.0.0.1"),
     ]);
     studio.save("openapi.json", await (await fetch(`http://127.0.0.1:${port}/v1/openapi.json`)).text());
-    await Promise.all([play(studio), beyond(studio, port), examples(studio)]);
-    await browser(studio, port, games);
+    await Promise.all([timed("play", play(studio)), timed("lobby and board", beyond(studio, port)), timed("games in terminals", examples(studio))]);
+    await timed("pages", browser(studio, port, games));
   } finally {
     await studio.close();
   }

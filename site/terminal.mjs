@@ -31,8 +31,7 @@ export class Terminal {
     const line = `stty rows ${rows} cols ${columns}; exec ${command.map(quoted).join(" ")}`;
     this.#child = spawn("script", ["--quiet", "--flush", "--return", "--command", line, "/dev/null"], {
       env: { ...env, TERM: "xterm-256color", COLORTERM: "truecolor" },
-      // On its standard error it says that it was ended.
-      stdio: ["pipe", "pipe", "ignore"],
+      stdio: ["pipe", "pipe", "inherit"],
     });
     this.#child.stdout.on("data", (bytes) => this.#write(bytes));
     this.#ended = new Promise((resolve, reject) => {
@@ -73,8 +72,9 @@ export class Terminal {
     await this.#written;
   }
 
+  /** Takes the terminal away, which ends the program. `script` takes seconds for it if it is asked. */
   async stop() {
-    this.#child.kill("SIGTERM");
+    this.#child.kill("SIGKILL");
     await this.#ended;
   }
 

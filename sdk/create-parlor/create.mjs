@@ -1,17 +1,14 @@
 // Makes the folder of a game from a template.
 
+import { readFileSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const HERE = fileURLToPath(new URL("templates/", import.meta.url));
 
-/** The templates, and the folders that each is laid over another from. */
-export const TEMPLATES = {
-  vanilla: { what: "a canvas, without a library", layers: ["base", "sparks", "vanilla"] },
-  phaser: { what: "the same game with Phaser", layers: ["base", "sparks", "phaser"] },
-  react: { what: "a board of tiles, with React", layers: ["base", "react"] },
-};
+/** The templates, and the folders that each is laid over another from. `parlor new` reads the same files. */
+export const TEMPLATES = JSON.parse(readFileSync(join(HERE, "templates.json"), "utf8"));
 
 /** What the user can mend: its message is shown without a stack. */
 export class CreateError extends Error {}

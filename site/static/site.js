@@ -14,7 +14,9 @@ const menu = document.getElementById("menu");
 menu.addEventListener("click", () => {
   menu.setAttribute("aria-expanded", String(document.body.classList.toggle("with-menu")));
 });
-document.querySelector("#tasks [aria-current]")?.scrollIntoView({ block: "center" });
+const tasks = document.getElementById("tasks");
+const here = tasks.querySelector("[aria-current]");
+if (here) tasks.scrollTop = here.offsetTop - tasks.clientHeight / 2;
 
 const field = document.getElementById("search");
 const list = document.getElementById("found");
@@ -37,11 +39,14 @@ async function loadIndex() {
   return MiniSearch.loadJS(data, options);
 }
 
-/** Shows what is found. The first words of a title count most, and the last word may be unfinished. */
+/** Who searches wants to do something more often than to read the protocol. */
+const boostDocument = (address) => (/^(protocol|state-machines|architecture|changelog)\.html/.test(address) ? 0.5 : 1);
+
+/** Shows what is found. Words of a title count most, and the last word may be unfinished. */
 async function search() {
   const words = field.value.trim();
   index ??= loadIndex();
-  const found = words === "" ? [] : (await index).search(words, { prefix: true, fuzzy: 0.15, combineWith: "AND", boost: { title: 4, page: 2 } }).slice(0, 12);
+  const found = words === "" ? [] : (await index).search(words, { prefix: true, fuzzy: 0.15, combineWith: "AND", boost: { title: 4, page: 2 }, boostDocument }).slice(0, 12);
   if (field.value.trim() !== words) return;
   list.replaceChildren(...found.map(entry), ...(words !== "" && found.length === 0 ? [nothing(words)] : []));
   list.hidden = words === "";

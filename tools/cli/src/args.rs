@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Play(PlayArgs),
     /// Fill a room with scripted members
     Bots(BotsArgs),
-    /// Make a folder with a game of yours to begin with, in Rust; for a browser: `npm create parlor`
+    /// Make a folder with a game of yours to begin with, in Rust or for a browser
     New(NewArgs),
     /// Run a server for rooms
     Serve(ServeArgs),
@@ -142,6 +142,14 @@ pub(crate) enum Template {
     Dots,
     /// A terminal, a world of entities, and prediction
     Tanks,
+    /// Bevy, with prediction; it is drawn in a terminal until you say otherwise
+    Bevy,
+    /// A browser: TypeScript, a canvas, no library
+    Browser,
+    /// The same game for a browser, with Phaser
+    Phaser,
+    /// A browser: a board of tiles, with React
+    React,
 }
 
 #[derive(Debug, Args)]

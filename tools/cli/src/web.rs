@@ -9,7 +9,7 @@ use parlor_server::{WebFile, WebGame, WebPages};
 use parlor_transport::discovery::ServerAddress;
 use std::path::Path;
 
-const FILES: &[WebFile] = &include!("../../../web/dist/table.rs");
+const FILES: &[WebFile] = &include!("../assets/web/table.rs");
 
 /// The games and their pages.
 const GAMES: [WebGame; 3] = [

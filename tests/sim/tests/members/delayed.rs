@@ -208,7 +208,7 @@ impl Room {
 }
 
 #[test]
-fn x3_spectators_see_a_room_later_and_nothing_of_it_earlier() {
+fn threat_45_x3_spectators_see_a_room_later_and_nothing_of_it_earlier() {
     for_seeds(12, |seed| {
         let what = format!("seed {seed}");
         let mut room = room(seed, config(seed));

@@ -1,33 +1,42 @@
 //! `parlor new`: a folder with a game to begin with.
 
+mod cargo;
+mod npm;
+
 use crate::args::{NewArgs, Template};
 use anyhow::{Context, bail, ensure};
 use parlor_terminal::print::say;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The manifest's line that names this library, as the examples have it.
-const DEPENDENCY: &str = "parlor = { path = \"../../crates/client\", features = [\"server\"] }";
+/// The files of a game, by their paths in its folder.
+type Files = BTreeMap<&'static str, Cow<'static, str>>;
+
+/// What builds a game.
+enum Build {
+    Cargo(cargo::Package),
+    /// With the name of the template in `npm create parlor`.
+    Npm(&'static str),
+}
 
 impl Template {
-    /// Its manifest and its program.
-    const fn files(self) -> [&'static str; 2] {
+    const fn build(self) -> Build {
         match self {
-            Template::Dots => [
-                include_str!("../../../../examples/dots/Cargo.toml"),
-                include_str!("../../../../examples/dots/src/main.rs"),
-            ],
-            Template::Tanks => [
-                include_str!("../../../../examples/tanks/Cargo.toml"),
-                include_str!("../../../../examples/tanks/src/main.rs"),
-            ],
+            Template::Dots => Build::Cargo(cargo::DOTS),
+            Template::Tanks => Build::Cargo(cargo::TANKS),
+            Template::Bevy => Build::Cargo(cargo::BEVY),
+            Template::Browser => Build::Npm("vanilla"),
+            Template::Phaser => Build::Npm("phaser"),
+            Template::React => Build::Npm("react"),
         }
     }
 
-    const fn name(self) -> &'static str {
-        match self {
-            Template::Dots => "dots",
-            Template::Tanks => "tanks",
+    fn files(self, name: &str, checkout: Option<&Path>) -> anyhow::Result<Files> {
+        match self.build() {
+            Build::Cargo(package) => package.files(name, checkout),
+            Build::Npm(template) => npm::files(template, name, checkout),
         }
     }
 }
@@ -39,56 +48,52 @@ impl Template {
 pub(crate) fn run(args: &NewArgs) -> anyhow::Result<()> {
     let name = args.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     check_name(name)?;
-    let source = match &args.parlor {
-        Some(checkout) => Some(library_in(checkout).with_context(|| {
-            format!("{} is no checkout of Parlor: it has no crates/client", checkout.display())
+    let checkout = match &args.parlor {
+        Some(folder) => Some(checkout_at(folder).with_context(|| {
+            format!("{} is no checkout of Parlor: it has no crates/client", folder.display())
         })?),
         None => checkout_of_this_program(),
     };
-    create(&args.folder, name, args.template, source.as_deref())?;
+    write(&args.folder, &args.template.files(name, checkout.as_deref())?)?;
     let there = args.folder.display();
-    say(&format!("{there} has a game. Next:\n\n  cd {there}"));
-    say("  cargo run            # opens a room and shows its code");
-    say("  cargo run -- CODE    # joins it, in a second terminal");
-    say("  cargo test           # two players over a bad network");
+    say(&format!("{there} has a game. Next:\n"));
+    match args.template.build() {
+        Build::Cargo(_) => {
+            say(&format!("  cd {there}"));
+            say("  cargo run            # opens a room and shows its code");
+            say("  cargo run -- CODE    # joins it, in a second terminal");
+            say("  cargo test           # two players over a bad network");
+        }
+        Build::Npm(_) => {
+            if let Some(checkout) = checkout.filter(|checkout| !checkout.join("sdk/ts/dist").exists()) {
+                say(&format!("  cd {}      # its SDK is not built", checkout.display()));
+                say("  cargo xtask web && npm ci --prefix sdk/ts && npm run build --prefix sdk/ts");
+            }
+            say("  parlor serve --web-origins http://localhost:5173    # the server, in a second terminal");
+            say(&format!("  cd {there} && npm install"));
+            say("  npm run dev                                         # the page");
+            say("  npm test                                            # two players over a bad network");
+        }
+    }
     Ok(())
 }
 
-/// Writes the game. `source` is the folder of the library; `None` takes the published one.
-fn create(folder: &Path, name: &str, template: Template, source: Option<&Path>) -> anyhow::Result<()> {
-    let is_taken = fs::read_dir(folder).map_or(folder.exists(), |mut there| there.next().is_some());
+/// Writes the game into an empty folder.
+fn write(folder: &Path, files: &Files) -> anyhow::Result<()> {
+    let is_file = |entry: fs::DirEntry| entry.file_name() != ".git";
+    let is_taken = fs::read_dir(folder).map_or(folder.exists(), |there| there.flatten().any(is_file));
     ensure!(!is_taken, "{} is there and not empty: choose another folder", folder.display());
-    let [manifest, program] = template.files();
-    let dependency = match source {
-        Some(source) => {
-            let source = source.to_str().context("the path of the library is no text")?;
-            format!("parlor = {{ path = {source:?}, features = [\"server\"] }}")
-        }
-        None => format!("parlor = {{ version = {:?}, features = [\"server\"] }}", env!("CARGO_PKG_VERSION")),
-    };
-    let own = manifest
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.starts_with("version = ") && *line != "[workspace]")
-        .map(|line| if line == DEPENDENCY { &dependency } else { line })
-        .collect::<Vec<_>>()
-        .join("\n")
-        .replace(
-            &format!("name = \"{}\"", template.name()),
-            &format!("name = \"{name}\"\nversion = \"0.1.0\""),
-        );
-    // Whatever project surrounds the folder, the game is one of its own.
-    let manifest = format!("{}\n\n[workspace]\n", own.replace("\n\n\n", "\n\n").trim_end());
-    let write = |path: PathBuf, text: &str| {
-        fs::write(&path, text).with_context(|| format!("{} could not be written", path.display()))
-    };
-    fs::create_dir_all(folder.join("src"))
-        .with_context(|| format!("{} could not be made", folder.display()))?;
-    write(folder.join("Cargo.toml"), &manifest)?;
-    write(folder.join("src/main.rs"), program)?;
-    write(folder.join(".gitignore"), "/target\n")
+    for (path, text) in files {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        fs::create_dir_all(parent).with_context(|| format!("{} could not be made", parent.display()))?;
+        fs::write(&path, text.as_ref())
+            .with_context(|| format!("{} could not be written", path.display()))?;
+    }
+    Ok(())
 }
 
-/// A name that cargo takes for a package, and that a room takes for a game.
+/// A name that cargo and npm take for a package, and that a room takes for a game.
 fn check_name(name: &str) -> anyhow::Result<()> {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
     if !name.starts_with(|first: char| first.is_ascii_alphabetic()) || !name.chars().all(is_letter) {
@@ -99,59 +104,68 @@ fn check_name(name: &str) -> anyhow::Result<()> {
     }
     const LONGEST: usize = parlor_proto::limits::LABEL_BYTES_MAX;
     ensure!(name.len() <= LONGEST, "the name of a game has at most {LONGEST} letters");
-    const TAKEN: [&str; 12] = [
-        "test",
-        "core",
-        "std",
-        "alloc",
-        "crate",
-        "self",
-        "super",
-        "fn",
-        "mod",
-        "parlor",
-        "serde",
-        "crossterm",
-    ];
-    ensure!(!TAKEN.contains(&name), "{name:?} has a meaning of its own in Rust: choose another name");
+    const TAKEN: &str = "test core std alloc crate self super fn mod \
+         bevy bevy_app bevy_ecs crossterm parlor parlor-bevy phaser react react-dom serde typescript vite vitest ws";
+    let is_taken = TAKEN.split_whitespace().any(|taken| taken == name);
+    ensure!(!is_taken, "{name:?} is the name of something that games are made with: choose another name");
     Ok(())
 }
 
-/// The library in a checkout.
-fn library_in(checkout: &Path) -> Option<PathBuf> {
-    let library = checkout.join("crates/client");
-    let manifest = fs::read_to_string(library.join("Cargo.toml")).ok()?;
-    manifest.lines().any(|line| line == "name = \"parlor\"").then(|| library.canonicalize().ok())?
+/// A folder, if it is a checkout.
+fn checkout_at(folder: &Path) -> Option<PathBuf> {
+    let manifest = fs::read_to_string(folder.join("crates/client/Cargo.toml")).ok()?;
+    manifest.lines().any(|line| line == "name = \"parlor\"").then(|| folder.canonicalize().ok())?
 }
 
-/// The library from which this program was built, if it still lies in the checkout.
+/// The checkout from which this program was built, if it still lies there.
 fn checkout_of_this_program() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
-    program.ancestors().skip(1).find_map(library_in)
+    program.ancestors().skip(1).find_map(checkout_at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     #[test]
-    fn each_template_is_a_package_of_its_own_with_the_name_of_its_folder() {
+    fn each_template_in_rust_is_a_package_of_its_own_with_the_name_of_its_folder() {
+        for (template, crates) in [(Template::Dots, 1), (Template::Tanks, 1), (Template::Bevy, 2)] {
+            for checkout in [None, Some(Path::new("/where/it is"))] {
+                let files = template.files("my-game", checkout).expect("the path is text");
+                let manifest: toml::Table = files["Cargo.toml"].parse().expect("it is TOML");
+                assert_eq!(manifest["package"]["name"].as_str(), Some("my-game"));
+                assert_eq!(manifest["package"]["version"].as_str(), Some("0.1.0"));
+                assert!(manifest.contains_key("workspace"), "{manifest:?}");
+                let dependencies = manifest["dependencies"].as_table().expect("it has some");
+                let own = dependencies.iter().filter(|(name, _)| name.starts_with("parlor"));
+                assert_eq!(own.clone().count(), crates);
+                for (name, parlor) in own {
+                    let folder = if name == "parlor" { "client" } else { "bevy" };
+                    let path = format!("/where/it is/crates/{folder}");
+                    let (key, value) =
+                        checkout.map_or(("version", env!("CARGO_PKG_VERSION")), |_| ("path", &path));
+                    assert_eq!(parlor[key].as_str(), Some(value), "{parlor:?}");
+                }
+                assert!(files["Cargo.toml"].starts_with("[package]"), "{}", files["Cargo.toml"]);
+                assert!(!files["Cargo.toml"].contains("\n\n\n"), "{}", files["Cargo.toml"]);
+                assert!(files.contains_key("src/main.rs"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_game_is_written_into_a_folder_that_has_at_most_a_repository() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for (template, source) in [(Template::Dots, None), (Template::Tanks, Some(Path::new("/where/it is")))]
-        {
-            let game = folder.path().join(template.name());
-            create(&game, "my-game", template, source).expect("it is empty");
-            let manifest = fs::read_to_string(game.join("Cargo.toml")).expect("it is there");
-            let manifest: toml::Table = manifest.parse().expect("it is TOML");
-            assert_eq!(manifest["package"]["name"].as_str(), Some("my-game"));
-            assert_eq!(manifest["package"]["version"].as_str(), Some("0.1.0"));
-            assert!(manifest.contains_key("workspace"), "{manifest:?}");
-            let parlor = &manifest["dependencies"]["parlor"];
-            let (key, value) =
-                source.map_or(("version", env!("CARGO_PKG_VERSION")), |_| ("path", "/where/it is"));
-            assert_eq!(parlor[key].as_str(), Some(value), "{parlor:?}");
-            assert!(!fs::read_to_string(game.join("src/main.rs")).expect("it is there").contains("\"dots\""));
-            let again = create(&game, "my-game", template, source).expect_err("it is not empty");
+        for template in Template::value_variants() {
+            let game = folder.path().join(format!("{template:?}"));
+            fs::create_dir_all(game.join(".git")).expect("it is new");
+            let files = template.files("my-game", None).expect("nothing is looked up");
+            write(&game, &files).expect("it is empty");
+            for (path, text) in &files {
+                assert_eq!(fs::read_to_string(game.join(path)).expect("it is there"), *text);
+            }
+            let again = write(&game, &files).expect_err("it is not empty");
             assert!(again.to_string().contains("not empty"), "{again}");
         }
     }
@@ -161,7 +175,9 @@ mod tests {
         for good in ["tanks", "my-game", "a_1"] {
             assert!(check_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "1st", "-x", "my game", "spiel\u{e9}", "a/b", "test", "parlor", &"x".repeat(65)] {
+        for bad in
+            ["", "1st", "-x", "my game", "spiel\u{e9}", "a/b", "test", "parlor", "react", &"x".repeat(65)]
+        {
             assert!(check_name(bad).is_err(), "{bad}");
         }
     }

@@ -1,6 +1,6 @@
 import { useEvent, useKeys, usePlayers, useRoom, useRoomStatus } from "parlor/react";
 import { type CSSProperties, useState } from "react";
-import { open, SIZE, type TilesRoom } from "./game.js";
+import { open, paint, SIZE, type TilesRoom } from "./game.js";
 import { colour } from "./place.js";
 
 export function App() {
@@ -13,8 +13,7 @@ export function App() {
 function Board({ room }: { room: TilesRoom }) {
   const painted = useKeys(room, "tile/");
   useEvent(room, "message", ({ from, kind, value }) => {
-    const isTile = Number.isInteger(value) && value >= 0 && value < SIZE * SIZE;
-    if (room.isHost && kind === "paint" && isTile && from !== "hub") room.set(`tile/${value}`, from);
+    if (room.isHost && kind === "paint" && from !== "hub") paint(room, from, value);
   });
   return (
     <>

@@ -18,3 +18,8 @@ export function open(signal: AbortSignal): Promise<TilesRoom> {
   const invite = inviteFrom();
   return invite ? tiles.join(invite, { server, name, signal }) : tiles.host({ server, name, signal, maxPlayers: 8 });
 }
+
+/** At the host: a player paints a tile. A player may send anything, so the tile is checked. */
+export function paint(room: TilesRoom, player: number, tile: number): void {
+  if (Number.isInteger(tile) && tile >= 0 && tile < SIZE * SIZE) room.set(`tile/${tile}`, player);
+}

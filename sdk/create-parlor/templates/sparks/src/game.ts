@@ -15,7 +15,7 @@ export type Spark = { x: number; y: number };
 /** Where a player flies: each from −1 to 1. */
 export type Move = { dx: number; dy: number };
 
-const sparks = defineGame("sparks", {
+export const sparks = defineGame("sparks", {
   tickHz: 30,
   state: { "flyer/*": type<Flyer>(), "spark/*": type<Spark>() },
   input: type<Move>(),
