@@ -113,12 +113,13 @@ class Printer(Player):
 
 
 def until(players, keys, shown):
-    """Reads all screens, and presses keys at the last player, until the first one's screen shows something; gives that."""
+    """Reads all screens, and presses keys, or what a function gives, at the last player, until the first one's screen shows
+    something; gives that."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         screens = [player.read() for player in players]
         if found := shown(screens[0]):
             return found
         if keys:
-            players[-1].press(keys)
+            players[-1].press(keys() if callable(keys) else keys)
     raise SystemExit(f"it is never shown; the last screen: {screens[0]!r}")

@@ -3,6 +3,7 @@
 the games of examples/ that are no template. Tests and plays each: a host, and a guest who joins by the code that the host shows.
 Usage: run.py REPOSITORY TARGET PARLOR"""
 
+import itertools
 import os
 import re
 import shutil
@@ -29,8 +30,8 @@ def tank_moved(symbols):
 
 # The templates: what the guest presses, and what the host's screen shows then.
 TEMPLATES = {"dots": ("\x1b[C", dot_moved), "tanks": ("\x1b[A", tank_moved)}
-# The other games for a terminal, played where they lie: the guest comes near and lunges.
-GAMES = {"duel": ("\x1b[D\x1b[D\x1b[A", lambda screen: re.search(r"touches \d+ : [1-9]", screen))}
+# The other games for a terminal, played where they lie: the guest comes near and lunges, one key after another.
+GAMES = {"duel": (itertools.cycle(["\x1b[D", "\x1b[D", "\x1b[A"]).__next__, lambda screen: re.search(r"touches \d+ : [1-9]", screen))}
 
 
 def build(repository, target, name, folder, *commands):
