@@ -47,6 +47,9 @@ const PUBLISHED: [&str; 14] = [
     "parlor-turn",
 ];
 
+/// Of them, the program and what it shares with others: minutes to build, so they are packaged each week.
+const PROGRAM: [&str; 2] = ["parlor-cli", "parlor-terminal"];
+
 /// The packages with many random tests.
 const RANDOM: [&str; 8] = [
     "parlor-client-core",
@@ -87,7 +90,7 @@ pub(crate) const STEPS: &[Step] = &[
         "archive, Debian and npm packages and container: made, installed into empty systems, and played (--weekly: also for ARM)",
         plan_dist,
     ),
-    long("package", "each crate that users link, and the program, can be published", plan_package),
+    long("package", "each crate that users link can be published (--weekly: also the program)", plan_package),
     long(
         "examples",
         "the guide's first program, and a game of each template of `parlor new`: built outside of the repository, tested and played",
@@ -196,9 +199,10 @@ fn plan_schemathesis(_: &Path, _: Level) -> Result<Work, Missing> {
 }
 
 /// In one call: cargo takes siblings from the crates that it packages, and looks for others at crates.io.
-fn plan_package(_: &Path, _: Level) -> Result<Work, Missing> {
+fn plan_package(_: &Path, level: Level) -> Result<Work, Missing> {
     let package = Invocation::new("sh").args("xtask/package.sh --locked --allow-dirty --quiet");
-    Ok(Work::one(PUBLISHED.iter().fold(package, |package, name| package.args("-p").args(name))))
+    let names = PUBLISHED.iter().filter(|name| level == Level::Weekly || !PROGRAM.contains(name));
+    Ok(Work::one(names.fold(package, |package, name| package.args("-p").args(name))))
 }
 
 /// It needs root: each try has a root file system and a network of its own.
