@@ -138,8 +138,9 @@ mod tests {
                 assert_eq!(manifest["package"]["version"].as_str(), Some("0.1.0"));
                 assert!(manifest.contains_key("workspace"), "{manifest:?}");
                 let dependencies = manifest["dependencies"].as_table().expect("it has some");
-                let own = dependencies.iter().filter(|(name, _)| name.starts_with("parlor"));
-                assert_eq!(own.clone().count(), crates);
+                let own: Vec<_> =
+                    dependencies.iter().filter(|(name, _)| name.starts_with("parlor")).collect();
+                assert_eq!(own.len(), crates);
                 for (name, parlor) in own {
                     let folder = if name == "parlor" { "client" } else { "bevy" };
                     let path = format!("/where/it is/crates/{folder}");

@@ -1,0 +1,1 @@
+../../../examples/bevy/src/terminal.rs
