@@ -26,11 +26,12 @@ async function main() {
 ${folder} has a game. Next:
 
 ${there === "" ? "" : `  cd ${there}\n`}  npm install
-  npm run dev
+  npm run dev          # the page: its invite is for the second player
+  npm test             # two players over a bad network
 
-It plays on a server at localhost:7700, which takes pages of other origins by name:
+Both need a server in another terminal, which takes pages of other origins by name:
 
-  parlor serve --web-origins http://localhost:5173
+  npx parlor serve --web-origins http://localhost:5173
 `);
 }
 

@@ -1,17 +1,18 @@
-// `npm create parlor` from the packed package, with the packed SDK: each template builds, and two players play it.
+// `npm create parlor` from the packed package, with the packed SDK, and `parlor new`, with the SDK of this checkout: each game
+// builds, passes its own test, and two players play it.
 //
 //   node --test templates.test.mjs                              what `cargo xtask test --all` runs
 //   PACKAGING_LEVEL=weekly node --test templates.test.mjs       all templates
 //   PACKAGING_APPS=react,react18 node --test templates.test.mjs  these; screenshots stand beside them
 
 import assert from "node:assert/strict";
-import { mkdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join, relative } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { launch } from "../browser/chromium.mjs";
-import { startServer } from "../browser/server.mjs";
-import { TEMPLATES } from "../../sdk/create-parlor/create.mjs";
+import { BINARY, startServer } from "../browser/server.mjs";
+import { create, TEMPLATES } from "../../sdk/create-parlor/create.mjs";
 import { freePort, serveFiles } from "./app-server.mjs";
 import { pack, run, TARGET } from "./install.mjs";
 
@@ -19,10 +20,13 @@ import { pack, run, TARGET } from "./install.mjs";
 const HANG_MS = 300_000;
 const limit = { timeout: HANG_MS };
 /** What most people begin with; the others weekly. */
-const ALWAYS = ["vanilla"];
+const ALWAYS = ["vanilla", "browser"];
+/** The same templates in `parlor new`. */
+const NATIVE = { browser: "vanilla", phaser: "phaser", react: "react" };
 const named = (process.env.PACKAGING_APPS ?? "").split(",").filter((name) => name !== "");
 const games = [
   ...Object.keys(TEMPLATES).map((template) => ({ name: template, template })),
+  { name: "browser", template: "vanilla", isNative: true },
   // The oldest React that the SDK names as its peer.
   { name: "react18", template: "react", instead: ["react@18.3.1", "react-dom@18.3.1", "@types/react@18.3.31", "@types/react-dom@18.3.7"] },
 ];
@@ -58,18 +62,44 @@ test("a folder with files, an unknown template and unknown options are refused",
   await rm(full, { recursive: true });
 });
 
-for (const { name, template, instead } of games.filter(isWanted)) {
+test("parlor new writes the same files", limit, async () => {
+  for (const [native, template] of Object.entries(NATIVE)) {
+    const [there, here] = ["there", "here"].map((side) => join(GAMES, side, "game"));
+    for (const folder of [there, here]) await rm(folder, { recursive: true, force: true });
+    await create({ folder: there, template, sdk: `file:${fileURLToPath(new URL("../../sdk/ts", import.meta.url))}` });
+    await run(BINARY, ["new", here, "--template", native], GAMES);
+    const [expected, written] = [await filesOf(there), await filesOf(here)];
+    assert.equal(written[".npmrc"], "install-links=true\n");
+    delete written[".npmrc"];
+    assert.deepEqual(written, expected, native);
+  }
+});
+
+/** What a folder's files contain, JSON as its value. */
+async function filesOf(folder) {
+  const names = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((it) => it.isFile());
+  const read = async (it) => {
+    const path = join(it.parentPath ?? it.path, it.name);
+    const text = await readFile(path, "utf8");
+    return [relative(folder, path), it.name === "package.json" ? JSON.parse(text) : text];
+  };
+  return Object.fromEntries(await Promise.all(names.map(read)));
+}
+
+for (const { name, template, isNative, instead } of games.filter(isWanted)) {
   test(name, limit, async () => {
     const folder = join(GAMES, name);
     await rm(folder, { recursive: true, force: true });
-    const said = await createParlor(name, "--template", template, "--sdk", packages.sdk);
+    const said = isNative ? await run(BINARY, ["new", name, "--template", name], GAMES) : await createParlor(name, "--template", template, "--sdk", packages.sdk);
     assert.match(said, new RegExp(`cd ${name}\n  npm install\n  npm run dev`));
     const install = ["install", "--no-fund", "--no-audit", "--loglevel=error"];
     await run("npm", install, folder);
     if (instead !== undefined) await run("npm", [...install, ...instead], folder);
     const port = await freePort();
     const server = await startServer("--web-origins", `http://127.0.0.1:${port}`);
-    await run("npm", ["run", "build"], folder, { VITE_SERVER: `127.0.0.1:${server.port}` });
+    const at = { VITE_SERVER: `127.0.0.1:${server.port}` };
+    await run("npm", ["run", "build"], folder, at);
+    await run("npm", ["test"], folder, at);
     const stop = await serveFiles(join(folder, "dist"), port);
     try {
       await play(template, `http://127.0.0.1:${port}/`, folder);

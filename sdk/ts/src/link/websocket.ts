@@ -13,10 +13,10 @@ export interface WebSocketLike {
   send(data: Uint8Array): void;
   /** Closes the connection. */
   close(code?: number, reason?: string): void;
-  /** Listens to an event. */
-  addEventListener(type: "open" | "close" | "error" | "message", listener: (event: never) => void): void;
+  /** Listens to an event. Of `any` type: `ws` takes a listener only if it takes all events. */
+  addEventListener(type: "open" | "close" | "error" | "message", listener: (event: any) => void): void;
   /** Listens no more. */
-  removeEventListener(type: "open" | "close" | "error" | "message", listener: (event: never) => void): void;
+  removeEventListener(type: "open" | "close" | "error" | "message", listener: (event: any) => void): void;
 }
 
 /** Its constructor. */

@@ -3,6 +3,7 @@ import { describe, expectTypeOf, it } from "vitest";
 import {
   bool, component, type Data, defineGame, host, type Infer, int, oneOf, type PlayerId, type StandardSchema, type, vec2, type Vec2,
 } from "../../src/api.js";
+import { WebSocket } from "ws";
 import { ownState } from "../../src/own/index.js";
 import { record } from "../../src/recording/index.js";
 import { type PlayerInputs, rollback } from "../../src/rollback/index.js";
@@ -18,6 +19,10 @@ const game = defineGame("tanks", {
 
 describe("a game's types", async () => {
   const room = await game.host();
+
+  it("take the WebSocket of the package ws", () => {
+    void game.join("K7QM", { WebSocket });
+  });
 
   it("are known by key", () => {
     expectTypeOf(room.get("round")).toEqualTypeOf<{ n: number } | undefined>();

@@ -66,13 +66,15 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<()> {
         }
         Build::Npm(_) => {
             if let Some(checkout) = checkout.filter(|checkout| !checkout.join("sdk/ts/dist").exists()) {
-                say(&format!("  cd {}      # its SDK is not built", checkout.display()));
+                say(&format!("  cd {}    # its SDK is not built yet", checkout.display()));
                 say("  cargo xtask web && npm ci --prefix sdk/ts && npm run build --prefix sdk/ts");
             }
-            say("  parlor serve --web-origins http://localhost:5173    # the server, in a second terminal");
-            say(&format!("  cd {there} && npm install"));
-            say("  npm run dev                                         # the page");
-            say("  npm test                                            # two players over a bad network");
+            say(&format!("  cd {there}"));
+            say("  npm install");
+            say("  npm run dev          # the page: its invite is for the second player");
+            say("  npm test             # two players over a bad network");
+            say("\nBoth need a server in another terminal, which takes pages of other origins by name:\n");
+            say("  parlor serve --web-origins http://localhost:5173");
         }
     }
     Ok(())
