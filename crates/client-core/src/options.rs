@@ -139,6 +139,19 @@ pub enum Wish {
     },
 }
 
+impl Wish {
+    /// A new room with a code that the hub draws, four seats and thirty steps a second.
+    pub const fn host() -> Self {
+        Wish::Host { code: None, max_players: 4, tick_rate: TickRate::DEFAULT, dedicated: false }
+    }
+
+    /// A new match with up to 16 players, thirty steps a second, no label and no kept log.
+    pub const fn create_match() -> Self {
+        let (max_players, tick_rate) = (MATCH_PLAYERS_DEFAULT, TickRate::DEFAULT);
+        Wish::Match { max_players, tick_rate, label: String::new(), keep: false }
+    }
+}
+
 /// What a connection requests, as far as a token must cover it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
@@ -157,20 +170,13 @@ const MATCH_PLAYERS_DEFAULT: u16 = 16;
 impl Options {
     /// Options for a new room of `app`, with four seats and thirty steps a second.
     pub fn host(app: &str) -> Self {
-        Options::new(
-            app,
-            Wish::Host { code: None, max_players: 4, tick_rate: TickRate::DEFAULT, dedicated: false },
-        )
+        Options::new(app, Wish::host())
     }
 
     /// Options for a new match of `app`, with up to 16 players, thirty steps a second, no label and no kept
     /// log.
     pub fn create_match(app: &str) -> Self {
-        let max_players = MATCH_PLAYERS_DEFAULT;
-        Options::new(
-            app,
-            Wish::Match { max_players, tick_rate: TickRate::DEFAULT, label: String::new(), keep: false },
-        )
+        Options::new(app, Wish::create_match())
     }
 
     /// Options to join a room of `app`.

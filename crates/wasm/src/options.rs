@@ -1,8 +1,7 @@
 //! Options from a map, with the names of the TypeScript API.
 
-use parlor_client_core::binding::{Fault, Record, read_options, unknown_word};
+use parlor_client_core::binding::{Fault, Record, read_code, read_options, unknown_word};
 use parlor_client_core::{Options, Wish};
-use parlor_proto::RoomCode;
 use parlor_sync::value::Value;
 
 use crate::ticket;
@@ -15,30 +14,30 @@ pub(crate) fn read(value: Value) -> Result<Options, Fault> {
     let mut record = Record::new(value, "")?;
     let app = record.text("app")?;
     let app = record.need("app", app)?;
-    let mut options = begin(&mut record, &app)?;
+    let mut options = Options::host(&app);
+    options.intent = intent(&mut record)?;
     read_options(&mut record, &mut options, HOST_SILENCE_MS)?;
     record.end()?;
     options.check().map_err(|message| Fault::new("bad_options", &message))?;
     Ok(options)
 }
 
-/// The defaults of what the page wants.
-fn begin(record: &mut Record, app: &str) -> Result<Options, Fault> {
+/// What the page wants, with the defaults of that.
+fn intent(record: &mut Record) -> Result<Wish, Fault> {
     let intent = record.text("intent")?;
     let intent = record.need("intent", intent)?;
     Ok(match intent.as_str() {
-        "host" => Options::host(app),
-        "match" => Options::create_match(app),
+        "host" => Wish::host(),
+        "match" => Wish::create_match(),
         "join" => {
-            let code = record.text("code")?;
-            let code = record.need("code", code)?.parse::<RoomCode>();
-            Options::join(app, code.map_err(|error| record.fault("code", &error.to_string()))?)
+            let code = read_code(record)?;
+            Wish::Join { code: record.need("code", code)? }
         }
         "resume" => {
             let text = record.text("ticket")?;
             let (session, token) = ticket::read(&record.need("ticket", text)?)
                 .ok_or_else(|| record.fault("ticket", "this is no ticket of a room"))?;
-            Options { intent: Wish::Resume { session, token }, ..Options::host(app) }
+            Wish::Resume { session, token }
         }
         word => {
             let known = "\"host\", \"join\", \"match\", \"resume\"";

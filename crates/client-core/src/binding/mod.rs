@@ -10,7 +10,7 @@ mod rows;
 mod schema;
 
 pub use hints::read_hints;
-pub use options::read_options;
+pub use options::{read_code, read_options};
 pub use record::{Record, mismatch, unknown_word};
 pub use rows::{
     NONE, Row, describe_component, put_columns, put_row, read_columns, read_row, write_columns, write_row,

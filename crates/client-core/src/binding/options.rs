@@ -2,6 +2,7 @@
 
 use super::{Fault, Record, mismatch, read_schema, read_template, unknown_word};
 use crate::options::{Options, Protocol, Wish};
+use parlor_proto::code::CodeError;
 use parlor_proto::{Lane, RoomCode, TickRate};
 use parlor_sync::interpolation::WholeNumbers;
 use parlor_sync::value::Value;
@@ -40,86 +41,83 @@ fn new_room(record: &mut Record, intent: &mut Wish) -> Result<(), Fault> {
     match intent {
         Wish::Host { code, max_players, tick_rate, dedicated } => {
             *code = read_code(record)?.or(*code);
-            *max_players = record.int("maxPlayers")?.unwrap_or(*max_players);
-            *tick_rate = read_tick_rate(record)?.unwrap_or(*tick_rate);
-            *dedicated = record.bool("dedicated")?.unwrap_or(*dedicated);
+            record.set_int("maxPlayers", max_players)?;
+            set_tick_rate(record, tick_rate)?;
+            record.set_bool("dedicated", dedicated)?;
         }
         Wish::Match { max_players, tick_rate, label, keep } => {
-            *max_players = record.int("maxPlayers")?.unwrap_or(*max_players);
-            *tick_rate = read_tick_rate(record)?.unwrap_or(*tick_rate);
-            *label = record.text("label")?.unwrap_or(std::mem::take(label));
-            *keep = record.bool("keep")?.unwrap_or(*keep);
+            record.set_int("maxPlayers", max_players)?;
+            set_tick_rate(record, tick_rate)?;
+            record.set_text("label", label)?;
+            record.set_bool("keep", keep)?;
         }
         Wish::Join { .. } | Wish::Resume { .. } => {}
     }
     Ok(())
 }
 
-/// The code that a record names.
-fn read_code(record: &mut Record) -> Result<Option<RoomCode>, Fault> {
-    let code = record.text("code")?.map(|code| code.parse());
-    code.transpose().map_err(|error: parlor_proto::code::CodeError| record.fault("code", &error.to_string()))
+/// The code of a room that a record names.
+///
+/// # Errors
+/// [`Fault`] if it is none.
+pub fn read_code(record: &mut Record) -> Result<Option<RoomCode>, Fault> {
+    let Some(text) = record.text("code")? else { return Ok(None) };
+    match text.parse() {
+        Ok(code) => Ok(Some(code)),
+        Err(error) => Err(record.fault("code", &CodeError::to_string(&error))),
+    }
 }
 
-fn read_tick_rate(record: &mut Record) -> Result<Option<TickRate>, Fault> {
-    let rate = record.int("tickHz")?.map(|hz| TickRate::new(hz).ok_or(()));
-    rate.transpose().map_err(|()| record.fault("tickHz", "it may be 1 to 240"))
+fn set_tick_rate(record: &mut Record, to: &mut TickRate) -> Result<(), Fault> {
+    if let Some(hz) = record.int("tickHz")? {
+        *to = TickRate::new(hz).ok_or_else(|| record.fault("tickHz", "it may be 1 to 240"))?;
+    }
+    Ok(())
 }
 
 /// Who this player is.
 fn who(record: &mut Record, options: &mut Options) -> Result<(), Fault> {
-    if let Some(environment) = record.text("environment")? {
-        options.environment = environment;
+    record.set_text("environment", &mut options.environment)?;
+    record.set_text("name", &mut options.name)?;
+    if let Some(secret) = record.text("secret")? {
+        options.secret = Some(secret);
     }
-    if let Some(name) = record.text("name")? {
-        options.name = name;
+    if let Some(token) = record.text("token")? {
+        options.token = Some(token);
     }
-    options.secret = record.text("secret")?.or(options.secret.take());
-    options.token = record.text("token")?.or(options.token.take());
     Ok(())
 }
 
 /// How the room lives with lost members and a lost host.
 fn terms(record: &mut Record, options: &mut Options, silence_ms: u32) -> Result<(), Fault> {
-    options.host_timeout = match record.value("hostMigration") {
-        None => options.host_timeout,
-        Some(Value::Bool(false)) => None,
-        Some(Value::Bool(true)) => Some(ms(silence_ms)),
+    let silence = Duration::from_millis(silence_ms.into());
+    match record.value("hostMigration") {
+        None => {}
+        Some(Value::Bool(migrates)) => options.host_timeout = migrates.then_some(silence),
         Some(value) => {
             let mut given = Record::new(value, "hostMigration")?;
-            let silence = given.int("silenceMs")?.unwrap_or(silence_ms);
+            options.host_timeout = Some(silence);
+            given.set_some_ms("silenceMs", &mut options.host_timeout)?;
             given.end()?;
-            Some(ms(silence))
         }
-    };
-    if let Some(grace) = record.int("migrationGraceMs")? {
-        options.migration_grace = ms(grace);
     }
+    record.set_ms("migrationGraceMs", &mut options.migration_grace)?;
     options.migration_pause = record.bool("migrationPause")?.or(options.migration_pause);
-    options.presence = record.int("presenceMs")?.map(ms).or(options.presence);
-    options.grace = record.int("graceMs")?.map(ms).or(options.grace);
-    options.reconnect = record.bool("reconnect")?.unwrap_or(options.reconnect);
-    options.spectate = record.bool("spectate")?.unwrap_or(options.spectate);
-    if let Some(spectators) = record.int("spectators")? {
-        options.spectators = spectators;
-    }
-    if let Some(delay) = record.int("spectatorDelayMs")? {
-        options.spectator_delay = ms(delay);
-    }
-    Ok(())
+    record.set_some_ms("presenceMs", &mut options.presence)?;
+    record.set_some_ms("graceMs", &mut options.grace)?;
+    record.set_bool("reconnect", &mut options.reconnect)?;
+    record.set_bool("spectate", &mut options.spectate)?;
+    record.set_int("spectators", &mut options.spectators)?;
+    record.set_ms("spectatorDelayMs", &mut options.spectator_delay)
 }
 
 fn simulation(record: &mut Record, options: &mut Options) -> Result<(), Fault> {
-    options.lead = record.bool("lead")?.unwrap_or(options.lead);
-    if let Some(ticks) = record.int("simulationDelay")? {
-        options.simulation_delay_ticks = ticks;
-    }
-    if let Some(ticks) = record.int("resimulate")? {
-        options.resimulate_ticks = ticks;
-    }
-    if let Some(rewind) = record.int("rewindMaxMs")? {
-        options.rewind_max = ms(rewind).min(options.rewind_max);
-    }
+    record.set_bool("lead", &mut options.lead)?;
+    record.set_int("simulationDelay", &mut options.simulation_delay_ticks)?;
+    record.set_int("resimulate", &mut options.resimulate_ticks)?;
+    let rewind_max = options.rewind_max;
+    record.set_ms("rewindMaxMs", &mut options.rewind_max)?;
+    options.rewind_max = options.rewind_max.min(rewind_max);
     if let Some(every) = record.int("hashEvery")? {
         let every = NonZeroU64::new(every).ok_or_else(|| record.fault("hashEvery", "it must be above 0"))?;
         options.hash_every = Some(every);
@@ -141,18 +139,12 @@ fn drawing(record: &mut Record, options: &mut Options) -> Result<(), Fault> {
         options.drawing.whole_numbers = WholeNumbers::MoveAsReals;
     }
     if let Some(mut delay) = record.record("renderDelay")? {
-        if let Some(shortest) = delay.int("minMs")? {
-            options.drawing.delay.shortest = ms(shortest);
-        }
-        if let Some(longest) = delay.int("maxMs")? {
-            options.drawing.delay.longest = ms(longest);
-        }
+        delay.set_ms("minMs", &mut options.drawing.delay.shortest)?;
+        delay.set_ms("maxMs", &mut options.drawing.delay.longest)?;
         delay.end()?;
     }
     if let Some(mut smoothing) = record.record("smoothing")? {
-        if let Some(fade) = smoothing.int("fadeMs")? {
-            options.smoothing.fade = ms(fade);
-        }
+        smoothing.set_ms("fadeMs", &mut options.smoothing.fade)?;
         options.smoothing.leap = smoothing.number("leap")?.or(options.smoothing.leap);
         smoothing.end()?;
     }
@@ -182,8 +174,4 @@ fn lane_of(word: &str) -> Option<Lane> {
         "ordered" => Lane::ReliableOrdered,
         _ => return None,
     })
-}
-
-fn ms(ms: u32) -> Duration {
-    Duration::from_millis(ms.into())
 }

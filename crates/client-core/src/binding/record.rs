@@ -3,8 +3,12 @@
 use super::{Fault, as_member};
 use parlor_proto::MemberId;
 use parlor_sync::value::{Map, Value};
+use std::time::Duration;
 
 const CODE: &str = "bad_options";
+const MEMBERS: &str = "a list of members";
+const TEXTS: &str = "a list of texts";
+const WHOLE: &str = "a whole number in range";
 
 /// A map that is read field by field. What is left at the end is unknown, and a fault.
 #[derive(Debug)]
@@ -52,17 +56,10 @@ impl Record {
         self.fields.remove(name).filter(|value| !matches!(value, Value::Null))
     }
 
-    fn take<T>(
-        &mut self,
-        name: &str,
-        wanted: &str,
-        read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<Option<T>, Fault> {
-        let Some(value) = self.value(name) else { return Ok(None) };
-        match read(&value) {
-            Some(read) => Ok(Some(read)),
-            None => Err(mismatch(&self.at(name), wanted, &value)),
-        }
+    /// The fault of a field that is not what is wanted.
+    #[inline(never)] // pages load it once
+    fn wrong(&self, name: &str, wanted: &str, found: &Value) -> Fault {
+        mismatch(&self.at(name), wanted, found)
     }
 
     /// A text; `None` if it is absent.
@@ -70,10 +67,11 @@ impl Record {
     /// # Errors
     /// [`Fault`] if it is none.
     pub fn text(&mut self, name: &str) -> Result<Option<String>, Fault> {
-        self.take(name, "text", |value| match value {
-            Value::Text(text) => Some(text.clone()),
-            _ => None,
-        })
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Text(text)) => Ok(Some(text)),
+            Some(other) => Err(self.wrong(name, "text", &other)),
+        }
     }
 
     /// A truth value; `None` if it is absent.
@@ -81,10 +79,11 @@ impl Record {
     /// # Errors
     /// [`Fault`] if it is none.
     pub fn bool(&mut self, name: &str) -> Result<Option<bool>, Fault> {
-        self.take(name, "true or false", |value| match value {
-            Value::Bool(is_so) => Some(*is_so),
-            _ => None,
-        })
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Bool(is_so)) => Ok(Some(is_so)),
+            Some(other) => Err(self.wrong(name, "true or false", &other)),
+        }
     }
 
     /// A whole number that fits the type; `None` if it is absent.
@@ -92,10 +91,17 @@ impl Record {
     /// # Errors
     /// [`Fault`] if it is none.
     pub fn int<T: TryFrom<i64>>(&mut self, name: &str) -> Result<Option<T>, Fault> {
-        self.take(name, "a whole number in range", |value| match value {
-            Value::Int(int) => T::try_from(*int).ok(),
-            _ => None,
-        })
+        // Each type that is wanted has this code, so it is short: pages load it.
+        let Some(int) = self.whole(name)? else { return Ok(None) };
+        T::try_from(int).map(Some).map_err(|_| self.wrong(name, WHOLE, &Value::Int(int)))
+    }
+
+    fn whole(&mut self, name: &str) -> Result<Option<i64>, Fault> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Int(int)) => Ok(Some(int)),
+            Some(other) => Err(self.wrong(name, WHOLE, &other)),
+        }
     }
 
     /// A number; `None` if it is absent.
@@ -104,11 +110,65 @@ impl Record {
     /// [`Fault`] if it is none.
     pub fn number(&mut self, name: &str) -> Result<Option<f64>, Fault> {
         #[allow(clippy::cast_precision_loss)] // ranges and tolerances need not be exact beyond 2^53
-        self.take(name, "a number", |value| match value {
-            Value::Int(int) => Some(*int as f64),
-            Value::Float(float) => Some(*float),
-            _ => None,
-        })
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Int(int)) => Ok(Some(int as f64)),
+            Some(Value::Float(float)) => Ok(Some(float)),
+            Some(other) => Err(self.wrong(name, "a number", &other)),
+        }
+    }
+
+    /// Sets a text if it is there.
+    ///
+    /// # Errors
+    /// [`Fault`] if it is none.
+    pub fn set_text(&mut self, name: &str, to: &mut String) -> Result<(), Fault> {
+        self.text(name)?.into_iter().for_each(|text| *to = text);
+        Ok(())
+    }
+
+    /// Sets a truth value if it is there.
+    ///
+    /// # Errors
+    /// [`Fault`] if it is none.
+    pub fn set_bool(&mut self, name: &str, to: &mut bool) -> Result<(), Fault> {
+        *to = self.bool(name)?.unwrap_or(*to);
+        Ok(())
+    }
+
+    /// Sets a whole number if it is there.
+    ///
+    /// # Errors
+    /// [`Fault`] if it does not fit the type.
+    pub fn set_int<T: TryFrom<i64>>(&mut self, name: &str, to: &mut T) -> Result<(), Fault> {
+        self.int(name)?.into_iter().for_each(|int| *to = int);
+        Ok(())
+    }
+
+    /// Sets a time in ms if it is there.
+    ///
+    /// # Errors
+    /// [`Fault`] if it is no whole number below 2^32.
+    pub fn set_ms(&mut self, name: &str, to: &mut Duration) -> Result<(), Fault> {
+        if let Some(time) = self.ms(name)? {
+            *to = time;
+        }
+        Ok(())
+    }
+
+    /// Sets a time in ms if it is there.
+    ///
+    /// # Errors
+    /// [`Fault`] if it is no whole number below 2^32.
+    pub fn set_some_ms(&mut self, name: &str, to: &mut Option<Duration>) -> Result<(), Fault> {
+        if let Some(time) = self.ms(name)? {
+            *to = Some(time);
+        }
+        Ok(())
+    }
+
+    fn ms(&mut self, name: &str) -> Result<Option<Duration>, Fault> {
+        Ok(self.int::<u32>(name)?.map(|ms| Duration::from_millis(ms.into())))
     }
 
     /// A list; `None` if it is absent.
@@ -116,10 +176,15 @@ impl Record {
     /// # Errors
     /// [`Fault`] if it is none.
     pub fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, Fault> {
-        self.take(name, "a list", |value| match value {
-            Value::List(items) => Some(items.clone()),
-            _ => None,
-        })
+        self.items(name, "a list")
+    }
+
+    fn items(&mut self, name: &str, wanted: &str) -> Result<Option<Vec<Value>>, Fault> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::List(items)) => Ok(Some(items)),
+            Some(other) => Err(self.wrong(name, wanted, &other)),
+        }
     }
 
     /// A list of texts; empty if it is absent.
@@ -127,14 +192,11 @@ impl Record {
     /// # Errors
     /// [`Fault`] if it is none.
     pub fn texts(&mut self, name: &str) -> Result<Vec<String>, Fault> {
-        let texts = self.take(name, "a list of texts", |value| match value {
-            Value::List(items) => items
-                .iter()
-                .map(|item| if let Value::Text(text) = item { Some(text.clone()) } else { None })
-                .collect(),
-            _ => None,
-        })?;
-        Ok(texts.unwrap_or_default())
+        let texts = self.items(name, TEXTS)?.unwrap_or_default().into_iter().map(|item| match item {
+            Value::Text(text) => Ok(text),
+            other => Err(self.wrong(name, TEXTS, &other)),
+        });
+        texts.collect()
     }
 
     /// A list of members; `None` if it is absent.
@@ -142,10 +204,9 @@ impl Record {
     /// # Errors
     /// [`Fault`] if it is none.
     pub fn members(&mut self, name: &str) -> Result<Option<Vec<MemberId>>, Fault> {
-        self.take(name, "a list of members", |value| match value {
-            Value::List(items) => items.iter().map(as_member).collect(),
-            _ => None,
-        })
+        let Some(items) = self.items(name, MEMBERS)? else { return Ok(None) };
+        let members: Option<Vec<MemberId>> = items.iter().map(as_member).collect();
+        members.map(Some).ok_or_else(|| self.wrong(name, MEMBERS, &Value::List(items)))
     }
 
     /// A map within this one; `None` if it is absent.

@@ -48,7 +48,16 @@ pub fn write_row(
     let schema = Arc::clone(world.schema());
     let kind = component_of(&schema, component)?;
     let fields = kind.fields().len();
-    let row = Row::read(bytes, kind, fields)?;
+    set_row(world, entity, component, &Row::read(bytes, kind, fields)?, fields)
+}
+
+fn set_row(
+    world: &mut WorldAccess<'_>,
+    entity: EntityId,
+    component: ComponentId,
+    row: &Row,
+    fields: usize,
+) -> Result<(), Fault> {
     Ok(world.write_row(entity, component, |writer| row.write(writer, fields))?)
 }
 
@@ -85,7 +94,7 @@ pub fn write_columns(
     let rows = parse_columns(bytes, kind)?;
     rows.iter().try_for_each(|(_, row)| row.check(kind, fields))?;
     for (entity, row) in &rows {
-        world.write_row(*entity, component, |writer| row.write(writer, fields))?;
+        set_row(world, *entity, component, row, fields)?;
     }
     Ok(rows.len())
 }
