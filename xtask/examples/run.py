@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a game with each template of `parlor new` outside of the repository, and one of the guide's first program, and builds
+"""Makes a game with each template in Rust of `parlor new` outside of the repository, and one of the guide's first program, and builds
 the games of examples/ that are no template. Tests and plays each: a host, and a guest who joins by the code that the host shows.
 Usage: run.py REPOSITORY TARGET PARLOR"""
 
@@ -18,9 +18,9 @@ from players import Player, Printer, until
 SYMBOL = re.compile(r"\x1b\[(\d+);(\d+)H(.)(?=\x1b|$)")
 
 
-def dot_moved(symbols):
+def letter_right_of(begin):
     """The guest's letter is not where it began."""
-    return any(symbol == "B" and column > 21 for _, column, symbol in symbols)
+    return lambda symbols: any(symbol == "B" and column > begin for _, column, symbol in symbols)
 
 
 def tank_moved(symbols):
@@ -29,7 +29,11 @@ def tank_moved(symbols):
 
 
 # The templates: what the guest presses, and what the host's screen shows then.
-TEMPLATES = {"dots": ("\x1b[C", dot_moved), "tanks": ("\x1b[A", tank_moved)}
+TEMPLATES = {
+    "dots": ("\x1b[C", letter_right_of(21)),
+    "tanks": ("\x1b[A", tank_moved),
+    "bevy": ("\x1b[C", letter_right_of(31)),
+}
 # The other games for a terminal, played where they lie: the guest comes near and lunges, one key after another.
 GAMES = {"duel": (itertools.cycle(["\x1b[D", "\x1b[D", "\x1b[A"]).__next__, lambda screen: re.search(r"touches \d+ : [1-9]", screen))}
 

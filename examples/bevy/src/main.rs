@@ -8,7 +8,6 @@
 mod terminal;
 
 use bevy_app::{App, Startup};
-use bevy_ecs::error::Result;
 use bevy_ecs::prelude::*;
 use parlor::schema::Kind;
 use parlor::{Tick, replicated};

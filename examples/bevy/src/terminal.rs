@@ -7,7 +7,6 @@
 
 use crate::{GAME, Gem, Push, Score, Skater};
 use bevy_app::{App, AppExit, First, Last, ScheduleRunnerPlugin};
-use bevy_ecs::error::Result;
 use bevy_ecs::prelude::*;
 use crossterm::event::{self, Event as Key, KeyCode};
 use crossterm::style::{Color, Print, SetForegroundColor};
