@@ -96,11 +96,6 @@ pub(crate) const STEPS: &[Step] = &[
         "the guide's first program, and a game of each template of `parlor new`: built outside of the repository, tested and played",
         plan_examples,
     ),
-    long(
-        "godot",
-        "the Godot extension, compiled and played without a screen, its example with the one in C",
-        plan_godot,
-    ),
     long("sdk", "the TypeScript SDK: types, unit tests, reference, sizes, and rooms in Node", sdk::plan),
     long("web", "the pages built anew: types, unit tests and sizes, and played in Chromium", sdk::plan_web),
     long(
@@ -123,6 +118,11 @@ pub(crate) const STEPS: &[Step] = &[
     long("schemathesis", "every operation, for every role, against the OpenAPI document", plan_schemathesis),
     long("fuzz", "the fuzz targets compile on stable", plan_fuzz),
     weekly("peers", "what Parlor is measured against compiles, and Colyseus starts", peers::plan),
+    weekly(
+        "godot",
+        "the Godot extension, compiled and played without a screen, its example with the one in C",
+        plan_godot,
+    ),
     weekly("firefox", "pages over WebTransport and Magpies in Firefox ESR", sdk::plan_firefox),
     weekly("measure", "figures of pages in Chromium: docs/performance.md", sdk::plan_measure),
     weekly("soak", "half an hour of everything with an attacker: all levels off", plan_soak),

@@ -92,10 +92,11 @@ impl Target {
 
     /// Builds the binary; returns where it is.
     pub(crate) fn build(self, root: &Path, plan: &Invocation) -> Result<PathBuf, Failure> {
-        // The standard library asks for LLVM's library that unwinds the stack. GCC's does the same.
+        // The standard library asks for the library of LLVM that unwinds the stack. Those of GCC do the same, and have what
+        // C code calls that GCC compiled.
         let libraries = root.join(FOLDER).join("lib");
         let script = fs::create_dir_all(&libraries)
-            .and_then(|()| fs::write(libraries.join("libunwind.a"), "INPUT(-lgcc_eh)\n"));
+            .and_then(|()| fs::write(libraries.join("libunwind.a"), "INPUT(-lgcc_eh -lgcc)\n"));
         script.map_err(|error| Failure::of(format!("{}: {error}", libraries.display())))?;
         spawn(root, plan)?;
         Ok(root.join(FOLDER).join(self.triple).join("release/parlor"))
