@@ -46,9 +46,8 @@ cargo xtask web
     Builds what a page loads, target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm, as the step `wasm` does.
 cargo xtask peers
     Builds what `parlor-bench` compares Parlor with: bench/peers/README.md.
-cargo xtask dist [--target TARGET]... [--no-npm]
-    Makes what a release consists of, in target/dist: archives, Debian and npm packages, and their checksums.
-      --target only for x86_64-unknown-linux-musl (or amd64, x64) or aarch64-unknown-linux-musl (arm64)
+cargo xtask dist [--no-npm]
+    Makes what a release has for this machine, in target/dist: archive, Debian and npm packages, and their checksums.
       --no-npm leaves out the npm packages, which need Node
 cargo xtask help
     Prints this.";

@@ -27,8 +27,6 @@ pub(crate) struct TestOptions {
 /// What `cargo xtask dist` makes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DistOptions {
-    /// Names of targets: Rust's, Debian's or Node's. All targets if empty.
-    pub(crate) targets: Vec<String>,
     /// Leaves the npm packages out, which need Node and the WebAssembly of pages.
     pub(crate) no_npm: bool,
 }
@@ -66,11 +64,10 @@ fn parse_test(mut args: impl Iterator<Item = String>) -> Result<TestOptions, Str
     Ok(options)
 }
 
-fn parse_dist(mut args: impl Iterator<Item = String>) -> Result<DistOptions, String> {
+fn parse_dist(args: impl Iterator<Item = String>) -> Result<DistOptions, String> {
     let mut options = DistOptions::default();
-    while let Some(arg) = args.next() {
+    for arg in args {
         match arg.as_str() {
-            "--target" => options.targets.push(args.next().ok_or("`--target` needs the name of a target")?),
             "--no-npm" => options.no_npm = true,
             other => return Err(format!("`dist` has no option `{other}`")),
         }

@@ -87,7 +87,7 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     long(
         "dist",
-        "archive, Debian and npm packages and container: made, installed into empty systems, and played (--weekly: also for ARM)",
+        "archive, Debian and npm packages and container: made, installed into empty systems, and played",
         plan_dist,
     ),
     long("package", "each crate that users link can be published (--weekly: also the program)", plan_package),
@@ -206,14 +206,13 @@ fn plan_package(_: &Path, level: Level) -> Result<Work, Missing> {
 }
 
 /// It needs root: each try has a root file system and a network of its own.
-fn plan_dist(_: &Path, level: Level) -> Result<Work, Missing> {
+fn plan_dist(_: &Path, _: Level) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
     need("unshare --net true", "this is not root on Linux", "sudo")?;
     need("ip -V", "iproute2 is not installed", "apt-get install iproute2")?;
     need("buildah --version", "buildah is not installed", "apt-get install buildah")?;
-    let targets = if level == Level::Weekly { Vec::new() } else { vec!["amd64".to_owned()] };
     let then = Invocation::new("python3").args("xtask/dist/play.py").args(dist::FOLDER);
-    Ok(Work::Dist { options: DistOptions { targets, no_npm: false }, then })
+    Ok(Work::Dist { options: DistOptions::default(), then })
 }
 
 fn plan_examples(_: &Path, _: Level) -> Result<Work, Missing> {

@@ -11,14 +11,8 @@ use crate::process::Failure;
 pub(super) const SHELLS: [(&str, &str); 3] =
     [("bash", "parlor"), ("zsh", "_parlor"), ("fish", "parlor.fish")];
 
-/// Makes the folder that is packed. The binary of the first target that this machine can run writes the manual, which is
-/// the same for all.
-pub(super) fn unpacked(
-    release: &Release,
-    target: Target,
-    binary: &Path,
-    manual: &mut Option<PathBuf>,
-) -> Result<PathBuf, Failure> {
+/// Makes the folder that is packed.
+pub(super) fn unpacked(release: &Release, target: Target, binary: &Path) -> Result<PathBuf, Failure> {
     let Release { root, out, version, .. } = release;
     let folder = out.join("unpacked").join(format!("parlor-{version}-{}", target.triple));
     files::copy(binary, &folder.join("parlor"), 0o755)?;
@@ -28,25 +22,19 @@ pub(super) fn unpacked(
     let licences = licences::of(root, target.triple).map_err(Failure::of)?;
     files::write(&folder.join("THIRD-PARTY-LICENSES"), licences.as_bytes())?;
     files::copy_all(&root.join("deploy"), &folder.join("deploy"))?;
-    if manual.is_none() {
-        *manual = Some(write_manual(&folder, &out.join("unpacked/manual"))?);
-    }
-    if let Some(manual) = manual {
-        files::copy_all(manual, &folder)?;
-    }
+    write_manual(&folder)?;
     Ok(folder)
 }
 
 /// Lets the program of `folder` write its manual and its completions.
-fn write_manual(folder: &Path, to: &Path) -> Result<PathBuf, Failure> {
+fn write_manual(folder: &Path) -> Result<(), Failure> {
     let program = folder.join("parlor").to_string_lossy().into_owned();
-    files::emptied(to)?;
-    files::output(&Invocation::new(&program).args("man man"), to)?;
+    files::output(&Invocation::new(&program).args("man man"), folder)?;
     for (shell, file) in SHELLS {
-        let script = files::output(&Invocation::new(&program).args("completions").args(shell), to)?;
-        files::write(&to.join("completions").join(shell).join(file), &script)?;
+        let script = files::output(&Invocation::new(&program).args("completions").args(shell), folder)?;
+        files::write(&folder.join("completions").join(shell).join(file), &script)?;
     }
-    Ok(to.to_owned())
+    Ok(())
 }
 
 /// Packs a folder into an archive, and returns that. The same files give the same bytes.

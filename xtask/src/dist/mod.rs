@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: what a release consists of, in `target/dist`.
 //!
-//! For each [target](target): a static binary in an archive, a Debian package and an npm package with the binary; then the
-//! npm package `parlor`, which has the SDK and takes the binary of its machine along; and checksums of all.
+//! For this machine's [target](target): a static binary in an archive, a Debian package and an npm package with the binary;
+//! the npm package `parlor`, which has the SDK and takes the binary of its machine along; and checksums of all.
 
 mod archive;
 mod debian;
@@ -17,12 +17,12 @@ use crate::invocation::Invocation;
 use crate::options::DistOptions;
 use crate::plan::{Missing, need};
 use crate::process::Failure;
-use target::{TARGETS, Target};
+use target::Target;
 
 /// Where it is left.
 pub(crate) const FOLDER: &str = "target/dist";
 /// Size limit of the binary, in bytes.
-const BINARY_BYTES_MAX: u64 = 25_000_000;
+const BINARY_BYTES_MAX: u64 = 26_000_000;
 /// Size limit of an archive, in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 12_000_000;
 
@@ -51,7 +51,7 @@ pub(crate) fn command(root: &Path, options: &DistOptions) -> ExitCode {
 /// Makes all of it; the error is what is missing, or how to repeat what failed.
 pub(crate) fn make(root: &Path, options: &DistOptions) -> Result<(), Failure> {
     let missing = |Missing { why, hint }| Failure::of(format!("{why}: {hint}"));
-    let targets = chosen(&options.targets).map_err(Failure::of)?;
+    let target = Target::here().map_err(missing)?;
     for (program, package) in
         [("tar", "tar"), ("gzip", "gzip"), ("sha256sum", "coreutils"), ("dpkg-deb", "dpkg")]
     {
@@ -59,8 +59,7 @@ pub(crate) fn make(root: &Path, options: &DistOptions) -> Result<(), Failure> {
         need(&format!("{program} --version"), &format!("{program} is not installed"), &hint)
             .map_err(missing)?;
     }
-    let plans: Result<Vec<Invocation>, Missing> = targets.iter().map(|target| target.plan(root)).collect();
-    let plans = plans.map_err(missing)?;
+    let plan = target.plan(root).map_err(missing)?;
     let release = Release {
         root,
         out: root.join(FOLDER),
@@ -71,34 +70,15 @@ pub(crate) fn make(root: &Path, options: &DistOptions) -> Result<(), Failure> {
     if !options.no_npm {
         npm::pack_library(&release)?;
     }
-    let mut manual = None;
-    for (target, plan) in targets.iter().zip(&plans) {
-        let binary = target.build(root, plan)?;
-        within(&binary, BINARY_BYTES_MAX)?;
-        let unpacked = archive::unpacked(&release, *target, &binary, &mut manual)?;
-        within(&archive::pack(&release, &unpacked)?, ARCHIVE_BYTES_MAX)?;
-        debian::pack(&release, *target, &unpacked)?;
-        if !options.no_npm {
-            npm::pack_binary(&release, *target, &binary)?;
-        }
+    let binary = target.build(root, &plan)?;
+    within(&binary, BINARY_BYTES_MAX)?;
+    let unpacked = archive::unpacked(&release, target, &binary)?;
+    within(&archive::pack(&release, &unpacked)?, ARCHIVE_BYTES_MAX)?;
+    debian::pack(&release, target, &unpacked)?;
+    if !options.no_npm {
+        npm::pack_binary(&release, target, &binary)?;
     }
     checksums(&release)
-}
-
-/// The targets with these names.
-fn chosen(names: &[String]) -> Result<Vec<Target>, String> {
-    if names.is_empty() {
-        return Ok(TARGETS.to_vec());
-    }
-    let named = |name: &String| {
-        Target::named(name).ok_or_else(|| {
-            format!(
-                "there is no target {name}; the targets are {}",
-                TARGETS.map(|target| target.triple).join(", ")
-            )
-        })
-    };
-    names.iter().map(named).collect()
 }
 
 fn time_of_commit(root: &Path) -> Result<String, Failure> {
@@ -149,18 +129,5 @@ mod tests {
         let bytes = file.metadata().unwrap().len();
         assert!(size(&file, bytes).is_ok() && size(&file, bytes - 1).is_err());
         assert!(size(Path::new("/no/such/file"), 1).unwrap_err().contains("/no/such/file"));
-    }
-
-    #[test]
-    fn a_target_has_the_names_of_rust_debian_and_node() {
-        let all = TARGETS.map(|target| target.triple).to_vec();
-        let named = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            chosen(&names).map(|targets| targets.iter().map(|target| target.triple).collect::<Vec<_>>())
-        };
-        assert_eq!(named(&[]).unwrap(), all);
-        assert_eq!(named(&["amd64", "arm64"]).unwrap(), all);
-        assert_eq!(named(&["x64"]).unwrap(), all[..1]);
-        assert!(named(&["mips"]).unwrap_err().contains("the targets are x86_64-unknown-linux-musl"));
     }
 }
