@@ -15,7 +15,7 @@ import time
 PATIENCE_S = 60
 ROWS, COLUMNS = 30, 100
 # A cursor's place, a cleared screen, any other command of a terminal, or a letter.
-TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|(\x1b\[2J)|\x1b\[[0-9;?]*[A-Za-z]|\x1b[^\[]|([^\x1b\r\n])")
+TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|(\x1b\[2J)|\x1b\[[0-9;?]*[A-Za-z]|\x1b[^\[]|(\r|\n|[^\x1b])")
 
 
 class Player:
@@ -38,7 +38,10 @@ class Player:
             try:
                 self.printed += self.decoder.decode(os.read(self.terminal, 65536))
             except OSError:
-                raise SystemExit(f"it ended by itself: {self.printed[-500:]!r}")
+                raise SystemExit(f"it ended by itself: {self.shown()[-1000:]}")
+
+    def shown(self):
+        return self.printed
 
     def read(self):
         """Gives the newest screen that is whole."""
@@ -75,6 +78,9 @@ class Painter(Player):
         self.at = (0, 0)
         self.clear()
 
+    def shown(self):
+        return "\n".join("".join(row).rstrip() for row in self.cells).rstrip()
+
     def clear(self):
         self.cells = [[" "] * COLUMNS for _ in range(ROWS)]
 
@@ -89,13 +95,17 @@ class Painter(Player):
                 self.at = (int(row) - 1, int(column) - 1)
             elif cleared:
                 self.clear()
+            elif letter == "\r":
+                self.at = (self.at[0], 0)
+            elif letter == "\n":
+                self.at = (min(self.at[0] + 1, ROWS - 1), self.at[1])
             elif letter:
                 y, x = self.at
                 if y < ROWS and x < COLUMNS:
                     self.cells[y][x] = letter
                 self.at = (y, x + 1)
         self.printed = self.printed[whole:]
-        return "\n".join("".join(row).rstrip() for row in self.cells)
+        return self.shown()
 
 
 class Printer(Player):
@@ -109,7 +119,7 @@ class Printer(Player):
 
     def end(self):
         os.kill(self.pid, signal.SIGTERM)
-        os.waitpid(self.pid, 0)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def until(players, keys, shown):

@@ -181,13 +181,13 @@ def try_container(dist, folder):
     root = Path(run("buildah", *store, "mount", container).strip().splitlines()[-1])
     image = json.loads(run("buildah", *store, "inspect", "--type", "image", "parlor"))["Docker"]["config"]
     env = dict(variable.split("=", 1) for variable in image["Env"])
-    as_user = ["chroot", f"--userspec={image['User']}", str(root)]
+    as_user = [shutil.which("chroot"), f"--userspec={image['User']}", str(root)]
     is_healthy = [*as_user, *image["Healthcheck"]["Test"][1:]]
     (root / "proc").mkdir(exist_ok=True)
     run("mount", "-t", "proc", "proc", root / "proc")
     began = time.monotonic()
-    command = [*as_user, *image["Entrypoint"], *image["Cmd"]]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+    server = Printer(as_user[0], [*as_user[1:], *image["Entrypoint"], *image["Cmd"]], env)
+    address = until([server], "", lambda printed: re.search(r"PARLOR_SERVER=(127\S+#\w+)", printed))[1]
     for _ in range(100):
         health = subprocess.run(is_healthy, capture_output=True, text=True, env=env)
         if health.returncode == 0:
@@ -196,13 +196,11 @@ def try_container(dist, folder):
     else:
         raise SystemExit(f"the container is never healthy: {health.stdout}{health.stderr}")
     player = root_in(folder, "player")
-    address = "127.0.0.1:7700"
     play("container", began, player, f"/opt/{unpack(dist, player).name}/parlor", host_args=["--server", address])
     if not any((root / "data").iterdir()):
         raise SystemExit("the container keeps nothing in /data")
-    server.terminate()
-    if code := server.wait(60):
-        raise SystemExit(f"the container ended with {code}: {server.stdout.read()}")
+    if code := server.end():
+        raise SystemExit(f"the container ended with {code}: {server.shown()}")
     if subprocess.run(is_healthy, capture_output=True, env=env).returncode == 0:
         raise SystemExit("a container that has ended is healthy")
 

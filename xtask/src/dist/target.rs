@@ -82,7 +82,7 @@ impl Target {
             "apt-get install musl-tools",
         )?;
         let cargo = cross::cargo(self.triple)?;
-        let build = "build --release --locked -p parlor-cli --target-dir";
+        let build = "rustc --release --locked -p parlor-cli --target-dir";
         let mut call = cargo.invocation.args(build).args(FOLDER).args("--target").args(self.triple);
         call = call.env(compiler, COMPILER);
         let mut unwinder = None;
@@ -92,6 +92,8 @@ impl Target {
             let own =
                 format!("-Clink-self-contained=no -Ctarget-feature=+crt-static -L{}", libraries.display());
             call = call.args("-Zbuild-std=std,panic_unwind").env(linker, COMPILER).env(flags, &own);
+            // musl-gcc links static programs, and ones that are loaded anywhere, but none that are both.
+            call = call.args("-- -Crelocation-model=static");
             unwinder = Some(llvm_unwinder().ok_or_else(|| Missing {
                 why: "there is no libunwind of LLVM, which unwinds the stack with musl".to_owned(),
                 hint: "`apt-get install libunwind-14-dev`".to_owned(),
