@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Ok(Command::Web) => {
             runner::test(&root, &TestOptions { only: vec!["wasm".to_owned()], ..TestOptions::default() })
         }
-        Ok(Command::Dist(options)) => dist::command(&root, &options),
+        Ok(Command::Dist(options)) => runner::dist(&root, &options),
         Ok(Command::Peers) => runner::peers(&root),
         Ok(Command::Test(options)) => runner::test(&root, &options),
         Err(misuse) => {

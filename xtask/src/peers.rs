@@ -41,8 +41,7 @@ pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
 
 /// The command: builds all of them for `parlor-bench`.
 pub(crate) fn build(root: &Path) -> Result<(), Failure> {
-    let colyseus =
-        install_colyseus().map_err(|Missing { why, hint }| Failure::of(format!("{why}: {hint}")))?;
+    let colyseus = install_colyseus()?;
     for packages in PACKAGES {
         spawn(root, &cargo("build --release").args(packages))?;
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::guards::Extent;
 use crate::invocation::Invocation;
 use crate::options::DistOptions;
+use crate::process::Failure;
 use crate::programs::Tests;
 
 /// One step.
@@ -63,6 +64,12 @@ pub(crate) enum Work {
 pub(crate) struct Missing {
     pub(crate) why: String,
     pub(crate) hint: String,
+}
+
+impl From<Missing> for Failure {
+    fn from(Missing { why, hint }: Missing) -> Failure {
+        Failure::of(format!("{why}: {hint}"))
+    }
 }
 
 pub(crate) const fn step(

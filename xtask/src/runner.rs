@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::options::TestOptions;
+use crate::options::{DistOptions, TestOptions};
 use crate::plan::{Level, Missing, Step, Work};
 use crate::process::{Failure, seconds, spawn};
 use crate::steps::{NOT_COVERED, STEPS};
@@ -25,13 +25,20 @@ pub(crate) fn tidy(root: &Path) -> ExitCode {
 
 /// `cargo xtask peers`.
 pub(crate) fn peers(root: &Path) -> ExitCode {
-    match peers::build(root) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            println!("cargo xtask peers: {}", failure.why);
-            ExitCode::FAILURE
-        }
-    }
+    ended("peers", peers::build(root))
+}
+
+/// `cargo xtask dist`.
+pub(crate) fn dist(root: &Path, options: &DistOptions) -> ExitCode {
+    ended("dist", dist::make(root, options))
+}
+
+/// Says why a command failed, if it did.
+fn ended(command: &str, done: Result<(), Failure>) -> ExitCode {
+    let Err(Failure { why, excerpt }) = done else { return ExitCode::SUCCESS };
+    println!("cargo xtask {command}: {why}");
+    excerpt.iter().for_each(|line| println!("    {line}"));
+    ExitCode::FAILURE
 }
 
 /// `cargo xtask test`. A failed step does not stop those after it: one run shows all that is wrong.
@@ -99,7 +106,7 @@ fn outcome(root: &Path, step: &Step, options: &TestOptions) -> Outcome {
                 Outcome::Failed(Failure { why: format!("rerun `{}`", failure.why), excerpt: failure.excerpt })
             }
         },
-        Err(Missing { why, hint }) if must_run => Outcome::Failed(Failure::of(format!("{why}: {hint}"))),
+        Err(missing) if must_run => Outcome::Failed(missing.into()),
         Err(Missing { why, hint }) => Outcome::Skipped(format!("{why}: {hint}")),
     }
 }

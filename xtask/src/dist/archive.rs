@@ -19,7 +19,7 @@ pub(super) fn unpacked(release: &Release, target: Target, binary: &Path) -> Resu
     for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         files::copy(&root.join(name), &folder.join(name), 0o644)?;
     }
-    let licences = licences::of(root, target.triple).map_err(Failure::of)?;
+    let licences = licences::of(root, target.triple)?;
     files::write(&folder.join("THIRD-PARTY-LICENSES"), licences.as_bytes())?;
     files::copy_all(&root.join("deploy"), &folder.join("deploy"))?;
     write_manual(&folder)?;
@@ -40,8 +40,7 @@ fn write_manual(folder: &Path) -> Result<(), Failure> {
 /// Packs a folder into an archive, and returns that. The same files give the same bytes.
 pub(super) fn pack(release: &Release, folder: &Path) -> Result<PathBuf, Failure> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let tar = release.out.join(&name).with_extension("");
-    let tar = tar.with_file_name(format!("{name}.tar"));
+    let tar = release.out.join(format!("{name}.tar"));
     let call = Invocation::new("tar")
         .args("--sort=name --owner=0 --group=0 --numeric-owner --format=gnu")
         .args(&format!("--mtime=@{}", release.time))
@@ -51,5 +50,5 @@ pub(super) fn pack(release: &Release, folder: &Path) -> Result<PathBuf, Failure>
         &Invocation::new("gzip").args("-9 --no-name --force").args(&tar.to_string_lossy()),
         &release.out,
     )?;
-    Ok(tar.with_file_name(format!("{name}.tar.gz")))
+    Ok(release.out.join(format!("{name}.tar.gz")))
 }

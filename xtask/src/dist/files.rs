@@ -33,8 +33,9 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
+/// Reads a text; what is no UTF-8 in it is replaced, since licences are of all ages.
 pub(super) fn read(file: &Path) -> Result<String, Failure> {
-    fs::read_to_string(file).map_err(named(file))
+    fs::read(file).map_err(named(file)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Writes a file, and the folders that it is in.

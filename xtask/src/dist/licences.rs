@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
-use std::{fs, io};
 
 use serde_json::Value;
 
+use super::files;
 use crate::invocation::Invocation;
+use crate::process::Failure;
 
 /// How a file begins that has a licence or what one asks for, in capitals.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "COPYRIGHT"];
@@ -26,26 +27,20 @@ struct Library {
 }
 
 /// Writes the texts of all libraries in the binary for `triple`; the error is what is missing.
-pub(crate) fn of(root: &Path, triple: &str) -> Result<String, String> {
-    let metadata = metadata(root, triple)?;
-    let libraries = linked(&metadata)?;
-    let packages = metadata["packages"].as_array().ok_or("cargo metadata has no packages")?;
-    let libraries =
-        packages.iter().filter(|package| package["id"].as_str().is_some_and(|id| libraries.contains(id)));
-    let libraries: Result<Vec<Library>, String> = libraries.map(read).collect();
-    let standard = [("MIT", "LICENSE-MIT"), ("Apache-2.0", "LICENSE-APACHE")];
-    let standard: Result<Vec<(&str, String)>, String> =
-        standard.into_iter().map(|(name, file)| Ok((name, text_of(&root.join(file))?))).collect();
-    document(&libraries?, &standard?)
-}
-
-fn metadata(root: &Path, triple: &str) -> Result<Value, String> {
+pub(super) fn of(root: &Path, triple: &str) -> Result<String, Failure> {
     let call = Invocation::cargo("metadata --format-version 1 --locked --filter-platform").args(triple);
-    let output = call.command(root).output().map_err(|error| format!("{call}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{call}: {}", String::from_utf8_lossy(&output.stderr).trim()));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("{call}: {error}"))
+    let metadata: Value = serde_json::from_slice(&files::output(&call, root)?)
+        .map_err(|error| Failure::of(format!("{call}: {error}")))?;
+    let linked = linked(&metadata).map_err(Failure::of)?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let libraries = packages.filter(|package| package["id"].as_str().is_some_and(|id| linked.contains(id)));
+    let libraries: Vec<Library> = libraries.map(read).collect::<Result<_, _>>()?;
+    let standard = [("MIT", "LICENSE-MIT"), ("Apache-2.0", "LICENSE-APACHE")];
+    let standard: Vec<(&str, String)> = standard
+        .into_iter()
+        .map(|(name, file)| Ok((name, text_of(&root.join(file))?)))
+        .collect::<Result<_, Failure>>()?;
+    document(&libraries, &standard).map_err(Failure::of)
 }
 
 /// The packages that are linked: those that the binary needs when it runs, and that are not of this workspace.
@@ -74,25 +69,17 @@ fn linked(metadata: &Value) -> Result<BTreeSet<String>, String> {
     Ok(found.into_iter().filter(|id| !own.contains(id)).map(str::to_owned).collect())
 }
 
-fn read(package: &Value) -> Result<Library, String> {
+fn read(package: &Value) -> Result<Library, Failure> {
     let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
-    let name = format!("{} {}", text("name"), text("version"));
     let manifest = text("manifest_path");
-    let folder = Path::new(&manifest).parent().ok_or_else(|| format!("{name} has no folder"))?;
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-        .map_err(|error| format!("{}: {error}", folder.display()))?
-        .into_iter()
-        .map(|entry| entry.path())
-        .filter(|path| path.is_file() && is_license(path))
-        .collect();
-    files.sort();
+    let folder = Path::new(&manifest).parent().unwrap_or(Path::new(""));
+    let files = files::entries(folder)?.into_iter().filter(|path| path.is_file() && is_license(path));
     let authors = package["authors"].as_array().into_iter().flatten().filter_map(Value::as_str);
     Ok(Library {
-        name,
+        name: format!("{} {}", text("name"), text("version")),
         expression: text("license"),
         authors: authors.map(str::to_owned).collect(),
-        texts: files.iter().map(|path| text_of(path)).collect::<Result<_, _>>()?,
+        texts: files.map(|path| text_of(&path)).collect::<Result<_, _>>()?,
     })
 }
 
@@ -101,10 +88,9 @@ fn is_license(path: &Path) -> bool {
     NAMES.iter().any(|begin| name.starts_with(begin))
 }
 
-fn text_of(path: &Path) -> Result<String, String> {
-    let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+fn text_of(path: &Path) -> Result<String, Failure> {
     // The same text with another end of line, or more space around it, is the same.
-    Ok(String::from_utf8_lossy(&bytes).replace('\r', "").trim_matches('\n').trim_end().to_owned())
+    Ok(files::read(path)?.replace('\r', "").trim_matches('\n').trim_end().to_owned())
 }
 
 /// Joins the texts. A library that brings none is listed with the standard text that its expression names.

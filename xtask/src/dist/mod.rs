@@ -11,11 +11,10 @@ mod npm;
 mod target;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use crate::invocation::Invocation;
 use crate::options::DistOptions;
-use crate::plan::{Missing, need};
+use crate::plan::need;
 use crate::process::Failure;
 use target::Target;
 
@@ -36,30 +35,16 @@ struct Release<'a> {
     time: String,
 }
 
-/// The command.
-pub(crate) fn command(root: &Path, options: &DistOptions) -> ExitCode {
-    match make(root, options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { why, excerpt }) => {
-            println!("cargo xtask dist: {why}");
-            excerpt.iter().for_each(|line| println!("    {line}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
 /// Makes all of it; the error is what is missing, or how to repeat what failed.
 pub(crate) fn make(root: &Path, options: &DistOptions) -> Result<(), Failure> {
-    let missing = |Missing { why, hint }| Failure::of(format!("{why}: {hint}"));
-    let target = Target::here().map_err(missing)?;
+    let target = Target::here()?;
     for (program, package) in
         [("tar", "tar"), ("gzip", "gzip"), ("sha256sum", "coreutils"), ("dpkg-deb", "dpkg")]
     {
         let hint = format!("apt-get install {package}");
-        need(&format!("{program} --version"), &format!("{program} is not installed"), &hint)
-            .map_err(missing)?;
+        need(&format!("{program} --version"), &format!("{program} is not installed"), &hint)?;
     }
-    let plan = target.plan(root).map_err(missing)?;
+    let plan = target.plan(root)?;
     let release = Release {
         root,
         out: root.join(FOLDER),
@@ -76,19 +61,14 @@ pub(crate) fn make(root: &Path, options: &DistOptions) -> Result<(), Failure> {
     within(&archive::pack(&release, &unpacked)?, ARCHIVE_BYTES_MAX)?;
     debian::pack(&release, target, &unpacked)?;
     if !options.no_npm {
-        npm::pack_binary(&release, target, &binary)?;
+        npm::pack_binary(&release, target, &unpacked)?;
     }
     checksums(&release)
 }
 
 fn time_of_commit(root: &Path) -> Result<String, Failure> {
-    let call = Invocation::new("git").args("log -1 --format=%ct");
-    let output = call.command(root).output().map_err(|error| Failure::of(format!("{call}: {error}")))?;
-    let time = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if time.is_empty() {
-        return Err(Failure::of(format!("{call}: {}", String::from_utf8_lossy(&output.stderr).trim())));
-    }
-    Ok(time)
+    let time = files::output(&Invocation::new("git").args("log -1 --format=%ct"), root)?;
+    Ok(String::from_utf8_lossy(&time).trim().to_owned())
 }
 
 /// Prints a file's size; it is an error if it is too large.
@@ -106,12 +86,11 @@ fn size(file: &Path, bytes_max: u64) -> Result<String, String> {
 
 /// Writes `SHA256SUMS` of all files.
 fn checksums(release: &Release) -> Result<(), Failure> {
-    let mut names: Vec<String> = files::entries(&release.out)?
+    let names: Vec<String> = files::entries(&release.out)?
         .into_iter()
         .filter(|path| path.is_file())
         .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
         .collect();
-    names.sort();
     let call = names.iter().fold(Invocation::new("sha256sum"), |call, name| call.args(name));
     let output = files::output(&call, &release.out)?;
     files::write(&release.out.join("SHA256SUMS"), &output)?;

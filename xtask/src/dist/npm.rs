@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::target::{TARGETS, Target};
 use super::{Release, files};
 use crate::invocation::Invocation;
-use crate::plan::Missing;
 use crate::process::{Failure, spawn};
 use crate::{sdk, wasm, web};
 
@@ -18,15 +17,13 @@ fn name(target: Target) -> String {
     format!("parlor-linux-{}", target.node)
 }
 
-/// Packs the package of a target.
-pub(super) fn pack_binary(release: &Release, target: Target, binary: &Path) -> Result<(), Failure> {
+/// Packs the package of a target, of what was made for the archive.
+pub(super) fn pack_binary(release: &Release, target: Target, unpacked: &Path) -> Result<(), Failure> {
     let folder = release.out.join("unpacked/npm").join(name(target));
-    files::copy(binary, &folder.join("bin/parlor"), 0o755)?;
-    for text in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        files::copy(&release.root.join(text), &folder.join(text), 0o644)?;
+    files::copy(&unpacked.join("parlor"), &folder.join("bin/parlor"), 0o755)?;
+    for text in ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENSES"] {
+        files::copy(&unpacked.join(text), &folder.join(text), 0o644)?;
     }
-    let unpacked = release.out.join("unpacked").join(format!("parlor-{}-{}", release.version, target.triple));
-    files::copy(&unpacked.join("THIRD-PARTY-LICENSES"), &folder.join("THIRD-PARTY-LICENSES"), 0o644)?;
     let readme = format!(
         "# {}\n\nThe program `parlor` for Linux on {}. The package `parlor` installs it: `npx parlor play`.\n",
         name(target),
@@ -49,9 +46,8 @@ pub(super) fn pack_binary(release: &Release, target: Target, binary: &Path) -> R
 /// Builds the SDK, and packs it with the names of the binaries.
 pub(super) fn pack_library(release: &Release) -> Result<(), Failure> {
     let Release { root, out, version, .. } = release;
-    let missing = |Missing { why, hint }| Failure::of(format!("{why}: {hint}"));
-    web::run(root, &wasm::build().map_err(missing)?)?;
-    for call in sdk::built(root).map_err(missing)? {
+    web::run(root, &wasm::build()?)?;
+    for call in sdk::built(root)? {
         spawn(root, &call)?;
     }
     let folder = out.join("unpacked/npm/parlor");
