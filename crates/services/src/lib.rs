@@ -23,7 +23,8 @@ mod start;
 pub mod store;
 
 pub use online::{
-    GamesError, KEEP_MATCHES_DAYS, Lives, OPERATOR_LIFE_S_MAX, OnlineConfig, OnlineError, OnlineMemory,
-    RECEIPT_LIFE_S_MAX, SIGN_IN_TIME, ScoreReceipt, WebhookConfig, WebhookError, operator_token,
+    ClusterConfig, GamesError, KEEP_MATCHES_DAYS, Lives, OPERATOR_LIFE_S_MAX, OnlineConfig, OnlineError,
+    OnlineMemory, RECEIPT_LIFE_S_MAX, SIGN_IN_TIME, ScoreReceipt, WebhookConfig, WebhookError,
+    operator_token,
 };
 pub use start::{StartError, start};

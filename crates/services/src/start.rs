@@ -31,7 +31,8 @@ pub fn start(config: Config, online: OnlineConfig) -> BoxFuture<'static, Result<
 
 async fn started(config: Config, online: OnlineConfig) -> Result<Server, StartError> {
     // Before the port opens: clients find a sound store, or no server.
-    let options = Options { limits: online.limits, ..Options::default() };
+    let node = online.cluster.as_ref().map(|cluster| cluster.node.clone());
+    let options = Options { limits: online.limits, node, ..Options::default() };
     let store = Store::open_with(&online.store, options).await.map_err(OnlineError::from)?;
     let services = async |parts| Ok(Arc::new(Online::start(online, store, parts).await?) as Arc<_>);
     Server::start_with(config, services).await

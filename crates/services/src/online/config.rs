@@ -1,6 +1,6 @@
 //! Configuration of the services, and its defaults.
 
-use crate::store::Limits;
+use crate::store::{Limits, NodeName};
 use core::time::Duration;
 use parlor_server::embed::memory_bytes;
 use parlor_turn::RuleSets;
@@ -134,6 +134,15 @@ pub struct OnlineConfig {
     pub limits: Limits,
     /// How long unused data is kept.
     pub lives: Lives,
+    /// The cluster that this server is a node of; `None` for a server alone.
+    pub cluster: Option<ClusterConfig>,
+}
+
+/// Configuration of a node of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// The node's name: no other node of the store has it.
+    pub node: NodeName,
 }
 
 /// Memory limits of the services, in bytes. Beyond them requests are rejected, with a time to retry.
@@ -184,6 +193,7 @@ impl OnlineConfig {
             memory: OnlineMemory::default(),
             limits: Limits::default(),
             lives: Lives::default(),
+            cluster: None,
         }
     }
 }

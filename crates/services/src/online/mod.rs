@@ -68,7 +68,9 @@ use crate::store::{AccountId, OpenError, Role, Store, StoreError};
 use bans::Bans;
 use boards::Boards;
 use charges::Charges;
-pub use config::{KEEP_MATCHES_DAYS, Lives, OnlineConfig, OnlineMemory, SIGN_IN_TIME, WebhookConfig};
+pub use config::{
+    ClusterConfig, KEEP_MATCHES_DAYS, Lives, OnlineConfig, OnlineMemory, SIGN_IN_TIME, WebhookConfig,
+};
 use core::time::Duration;
 use data_encoding::HEXLOWER;
 use failure::{Failure, Kind};

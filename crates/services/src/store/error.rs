@@ -115,10 +115,16 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// Several nodes cannot share a file.
+    #[error("the store in {} is a file, which one server has alone: nodes share a store in PostgreSQL", path.display())]
+    FileOfNodes {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another server is using the database.
     #[error(
-        "the store in this PostgreSQL database is in use by another server ({holder}): stop that one, or name another database. If its machine is gone, \
-         end its session: SELECT pg_terminate_backend({pid})"
+        "the store in this PostgreSQL database is in use by another server ({holder}): stop that one, or name another database. Nodes of a cluster share \
+         one, each started with --node. If its machine is gone, end its session: SELECT pg_terminate_backend({pid})"
     )]
     InUseBy {
         /// The session that holds it, as PostgreSQL reports it.

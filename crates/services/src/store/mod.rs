@@ -34,6 +34,7 @@ mod lives;
 mod matches;
 mod matching;
 mod messages;
+mod node;
 mod objects;
 mod once;
 mod owner;
@@ -72,6 +73,7 @@ pub use matches::{
     MATCH_BYTES_MAX, MatchEnding, MatchEntry, NewMatch,
 };
 pub use messages::{NewMessage, StoredMessage};
+pub use node::{InvalidNodeName, NodeName};
 pub use objects::{Expects, NewObject, Object, ObjectKey, ObjectRefused, ObjectsWritten};
 pub use progress::{
     NewStatistic, OwnStatistic, STATISTICS_MAX, TOTAL_DAYS, Total, Written, WrittenStatistics,
@@ -92,6 +94,7 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use limits::{Gauge, Growth};
 use line::{Line, PendingJob, Then};
+use owner::Sharing;
 use sql::{Done, Sql};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -119,6 +122,9 @@ pub struct Options {
     pub retry_after: Duration,
     /// Its limits.
     pub limits: Limits,
+    /// The name of this node of a cluster; `None` for a server that has the store alone. Nodes share a PostgreSQL
+    /// store.
+    pub node: Option<NodeName>,
 }
 
 impl Default for Options {
@@ -129,6 +135,7 @@ impl Default for Options {
             answer_limit: Duration::from_secs(3),
             retry_after: Duration::from_secs(1),
             limits: Limits::default(),
+            node: None,
         }
     }
 }
@@ -358,6 +365,11 @@ impl Store {
         }
     }
 
+    /// The name of this node of a cluster; `None` for a server that has the store alone.
+    pub fn node(&self) -> Option<&NodeName> {
+        self.inner.options.node.as_ref()
+    }
+
     fn limits(&self) -> Limits {
         self.inner.options.limits
     }
@@ -370,9 +382,11 @@ impl Store {
 
 impl Inner {
     fn open(address: &Address, options: Options) -> Result<Inner, OpenError> {
+        let sharing = if options.node.is_some() { Sharing::Nodes } else { Sharing::Alone };
         let backend = match address {
-            Address::Sqlite(path) => Backend::File(Arc::new(sqlite::own(path)?)),
-            Address::Postgres(server) => Backend::Server(Arc::new(postgres::own(server)?)),
+            Address::Sqlite(path) if options.node.is_none() => Backend::File(Arc::new(sqlite::own(path)?)),
+            Address::Sqlite(path) => return Err(OpenError::FileOfNodes { path: path.clone() }),
+            Address::Postgres(server) => Backend::Server(Arc::new(postgres::own(server, sharing)?)),
         };
         backend.migrate()?;
         let inner = Inner {

@@ -1,9 +1,10 @@
-//! Ownership of a PostgreSQL store: one server has it at a time.
+//! Ownership of a PostgreSQL store: one server has it alone, or the nodes of a cluster share it.
 //!
-//! A thread holds a separate connection with an advisory lock, which PostgreSQL grants to one session and
-//! releases when that ends. Two servers on one store would each cache rooms, bans and timers that the other
-//! changes. When the connection is lost, the owner is unknown: nothing is written until the lock is held
-//! again. A room changed by another server meanwhile is noticed by its version.
+//! A thread holds a separate connection with an advisory lock, which PostgreSQL releases when the connection's
+//! session ends. A server alone holds it exclusively: it caches rooms, bans and timers without asking whether another
+//! server changed them. A node holds it in common with other nodes, so a server alone and a node keep each other out.
+//! When the connection is lost, the owner is unknown: nothing is written until the lock is held again. A room changed
+//! by another server meanwhile is noticed by its version.
 
 use super::error::OpenError;
 use super::postgres::{CONNECT_TIMEOUT, Reached, connect_to, detail};
@@ -27,6 +28,25 @@ const WAIT_FOR_OTHER: &str = "2s";
 const SESSION: &str =
     "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
      SET idle_session_timeout = 0; SET statement_timeout = '5s'";
+
+/// Who may have the store at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// This server alone.
+    Alone,
+    /// All nodes of a cluster.
+    Nodes,
+}
+
+impl Sharing {
+    /// The statement that waits for the lock. Its parameter is [`LOCK`].
+    const fn statement(self) -> &'static str {
+        match self {
+            Sharing::Alone => "SELECT pg_advisory_lock($1, hashtext(current_schema()))",
+            Sharing::Nodes => "SELECT pg_advisory_lock_shared($1, hashtext(current_schema()))",
+        }
+    }
+}
 
 /// A connection, and its task.
 type LockSession = (Client, JoinHandle<()>);
@@ -54,15 +74,15 @@ pub(super) struct StoreLock {
 
 impl StoreLock {
     /// Takes the lock, and holds it in a thread.
-    pub(super) fn take(reached: Reached) -> Result<Self, OpenError> {
+    pub(super) fn take(reached: Reached, sharing: Sharing) -> Result<Self, OpenError> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
-        let session = runtime.block_on(take(&reached))?;
+        let session = runtime.block_on(take(&reached, sharing))?;
         let held = Arc::new(LockState(AtomicBool::new(true)));
         let (stop, stopped) = watch::channel(false);
         let seen = Arc::clone(&held);
         let thread = thread::Builder::new()
             .name("store-owner".to_owned())
-            .spawn(move || hold(&runtime, &reached, session, &seen, stopped))
+            .spawn(move || hold(&runtime, (&reached, sharing), session, &seen, stopped))
             .map_err(OpenError::Thread)?;
         Ok(StoreLock { held, stop, thread: Mutex::new(Some(thread)) })
     }
@@ -91,7 +111,7 @@ impl Drop for StoreLock {
 /// Keeps the lock until it is stopped.
 fn hold(
     runtime: &Runtime,
-    reached: &Reached,
+    (reached, sharing): (&Reached, Sharing),
     session: LockSession,
     held: &LockState,
     mut stopped: watch::Receiver<bool>,
@@ -112,7 +132,7 @@ fn hold(
                 tracing::error!("the connection is lost that keeps other servers from this store: nothing is written until there is another one");
             }
             if session.is_none() {
-                match take(reached).await {
+                match take(reached, sharing).await {
                     Ok(taken) => {
                         session = Some(taken);
                         held.set(true);
@@ -140,16 +160,14 @@ async fn answers(client: &Client) -> bool {
 }
 
 /// Connects and takes the lock.
-async fn take(reached: &Reached) -> Result<LockSession, OpenError> {
+async fn take(reached: &Reached, sharing: Sharing) -> Result<LockSession, OpenError> {
     let away = || OpenError::Database("PostgreSQL does not answer".to_owned());
     let failed = |error: tokio_postgres::Error| OpenError::Database(detail(&error));
     let taking = async {
         let (client, connection) = connect_to(reached).await.map_err(failed)?;
         client.batch_execute(SESSION).await.map_err(failed)?;
         client.batch_execute(&format!("SET lock_timeout = '{WAIT_FOR_OTHER}'")).await.map_err(failed)?;
-        let locked =
-            client.execute("SELECT pg_advisory_lock($1, hashtext(current_schema()))", &[&LOCK]).await;
-        match locked {
+        match client.execute(sharing.statement(), &[&LOCK]).await {
             Ok(_) => Ok((client, connection)),
             Err(error) if error.code().is_some_and(|code| code.code() == "55P03") => {
                 Err(holder(&client).await.unwrap_or_else(|| failed(error)))

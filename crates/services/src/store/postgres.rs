@@ -1,4 +1,4 @@
-//! The store in a PostgreSQL server. One Parlor server has it at a time (`owner.rs`).
+//! The store in a PostgreSQL server. One Parlor server has it, or the nodes of a cluster (`owner.rs`).
 //!
 //! A connection is on its own thread, with a small runtime. It waits for a statement's answer only if a
 //! caller needs it: a deferrable statement ([`Sql::later`]) is sent at once, and its answer is checked when
@@ -10,7 +10,7 @@
 use super::Durability;
 use super::address::{Protection, without_password};
 use super::error::{OpenError, StoreError};
-use super::owner::{self, LockState, StoreLock};
+use super::owner::{self, LockState, Sharing, StoreLock};
 use super::sql::{BatchResult, BatchStatement, Done, Fault, Param, RowPage, Sql, TableRow, Value};
 use bytes::BytesMut;
 use core::error::Error;
@@ -66,9 +66,9 @@ impl Server {
 }
 
 /// Takes the database at an address for this process.
-pub(super) fn own(address: &str) -> Result<Server, OpenError> {
+pub(super) fn own(address: &str, sharing: Sharing) -> Result<Server, OpenError> {
     let reached = parse(address)?;
-    let owner = StoreLock::take(reached.clone())?;
+    let owner = StoreLock::take(reached.clone(), sharing)?;
     Ok(Server { reached, owner })
 }
 

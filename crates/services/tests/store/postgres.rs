@@ -115,6 +115,36 @@ async fn a_second_server_is_refused_by_name_until_the_first_lets_go() {
 }
 
 #[tokio::test]
+async fn nodes_share_a_store_and_keep_a_server_alone_out() {
+    let Some(scratch) = postgres().await else { return };
+    let node = |name: &str| Options { node: Some(name.parse().unwrap()), ..Options::default() };
+    let first = Store::open_with(&scratch.address, node("a")).await.unwrap();
+    let second = Store::open_with(&scratch.address, node("b")).await.unwrap();
+    let realm = fresh_realm();
+    first.put_room(&realm, new_room("r1", state(1, "", &[])), Effects::default()).await.unwrap();
+    commit(&second, &realm, 2).await.unwrap();
+    commit(&first, &realm, 3).await.unwrap();
+    let refused = Store::open(&scratch.address).await;
+    assert!(matches!(refused, Err(OpenError::InUseBy { .. })), "{refused:?}");
+    drop((first, second));
+    let alone = Store::open(&scratch.address).await.unwrap();
+    let refused = Store::open_with(&scratch.address, node("a")).await;
+    assert!(matches!(refused, Err(OpenError::InUseBy { .. })), "{refused:?}");
+    drop(alone);
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn nodes_share_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("parlor.db");
+    let options = Options { node: Some("a".parse().unwrap()), ..Options::default() };
+    let refused = Store::open_with(path.to_str().unwrap(), options).await;
+    assert!(matches!(refused, Err(OpenError::FileOfNodes { .. })), "{refused:?}");
+    assert!(!path.exists());
+}
+
+#[tokio::test]
 async fn a_server_that_lost_its_store_to_another_writes_nothing_until_it_has_it_again() {
     let Some(scratch) = postgres().await else { return };
     let realm = fresh_realm();

@@ -110,6 +110,10 @@ pub(crate) struct ServeArgs {
     /// Store of accounts and turn rooms: a file, sqlite://FILE or postgres://USER@HOST/DATABASE
     #[arg(long, env = "PARLOR_STORE", value_name = "URL")]
     pub store: Option<String>,
+    /// Name of this node of a cluster: servers that share a PostgreSQL store, each by another name; see docs/cluster.md
+    /// [default: none; the server has its store alone]
+    #[arg(long, env = "PARLOR_NODE", value_name = "NAME")]
+    pub node: Option<String>,
     /// Folder with the configuration of each game's turn rooms, NAME.json [default: clients bring it to a server with a development identity,
     /// and one with a certificate opens no turn rooms]
     #[arg(long, env = "PARLOR_GAMES", value_name = "FOLDER")]
@@ -202,7 +206,7 @@ impl ServeArgs {
             listen port public_host certificate key identity apps max_rooms state_rate
             max_connections max_connections_per_address web_origins pages handshakes_per_second
             handshakes_per_second_all admission_key admission shards flush_quantum grace remember
-            state_memory room_log impair data store games accounts keep_matches data_max app_max
+            state_memory room_log impair data store node games accounts keep_matches data_max app_max
             account_max keep_days operator_key webhook webhook_key metrics log_format log;
             dedicated limit_local lan webhook_private
         }

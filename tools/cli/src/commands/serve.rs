@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use parlor::lan::Network;
 use parlor_server::admission::Policy;
 use parlor_server::{Config, IdentitySource, Server, StateMemory, WebGame};
-use parlor_services::{KEEP_MATCHES_DAYS, OnlineConfig, WebhookConfig};
+use parlor_services::{ClusterConfig, KEEP_MATCHES_DAYS, OnlineConfig, WebhookConfig};
 use parlor_terminal::print::say;
 use parlor_transport::discovery::Registry;
 use std::path::PathBuf;
@@ -125,6 +125,9 @@ fn online(args: &ServeArgs, bounds: Bounds) -> anyhow::Result<Option<OnlineConfi
         (None, None) if keep_matches.is_some() => {
             bail!("no match is kept without a store: add --data FOLDER or --store URL")
         }
+        (None, None) if args.node.is_some() => {
+            bail!("nodes of a cluster share a store in PostgreSQL: add --store postgres://USER@HOST/DATABASE")
+        }
         (None, None) if games.is_some() => {
             bail!("there are no turn rooms without a store: add --data FOLDER or --store URL")
         }
@@ -146,9 +149,17 @@ fn online(args: &ServeArgs, bounds: Bounds) -> anyhow::Result<Option<OnlineConfi
         backups,
         keep_matches_days,
         games: games.clone(),
+        cluster: cluster(args)?,
         ..OnlineConfig::new(store)
     };
     bounds.apply(config).map(Some)
+}
+
+/// The node of a cluster that this server is, if it is one.
+fn cluster(args: &ServeArgs) -> anyhow::Result<Option<ClusterConfig>> {
+    let Some(name) = &args.node else { return Ok(None) };
+    let node = name.parse().context("--node is refused")?;
+    Ok(Some(ClusterConfig { node }))
 }
 
 /// The webhook's receiver.
