@@ -7,12 +7,14 @@
 //!
 //! - [`Hub`]: connections, sessions and seats
 //! - [`admission_policy`]: authorizes room requests; [`budget`]: rate limits
+//! - [`cluster`]: several servers that share a store
 //! - [`directory`]: maps room codes to rooms
 //! - [`Shards`]: assigns each room to one of several hubs
 //! - [`room`]: members, presence, relay and state: one machine per room
 
 pub mod admission_policy;
 pub mod budget;
+pub mod cluster;
 pub mod directory;
 mod hub;
 pub mod room;
