@@ -3,6 +3,13 @@
 //! A driver gives them what the store and the clock say; they decide. The store is the truth: what they decide
 //! becomes valid by a statement that compares the term, the node and the reservation that it replaces.
 //!
+//! - [`tenure`]: a node's lease, and what the node may decide
+//! - [`deaths`]: which other nodes are dead
 //! - [`placement`]: which node answers for a key, and where a room opens
 
+pub mod deaths;
 pub mod placement;
+pub mod tenure;
+mod timing;
+
+pub use timing::Timing;
