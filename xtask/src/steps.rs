@@ -115,6 +115,7 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan),
     long("store", "the store on both databases, 40 kills in each loop (--weekly: 200)", plan_store),
+    long("cluster", "several servers on one PostgreSQL", plan_cluster),
     long("schemathesis", "every operation, for every role, against the OpenAPI document", plan_schemathesis),
     long("fuzz", "the fuzz targets compile on stable", plan_fuzz),
     weekly("peers", "what Parlor is measured against compiles, and Colyseus starts", peers::plan),
@@ -186,6 +187,12 @@ fn plan_store(_: &Path, level: Level) -> Result<Work, Missing> {
     let tests = script.args("cargo test --workspace --all-features --test store");
     let kills = or_from_environment("PARLOR_KILLS", Chance::of(level).kills);
     Ok(Work::one(tests.env("PARLOR_KILLS", &kills)))
+}
+
+fn plan_cluster(_: &Path, _: Level) -> Result<Work, Missing> {
+    need("find /usr/lib/postgresql -name initdb", "there is no PostgreSQL", "apt-get install postgresql")?;
+    let script = Invocation::new("sh").args("xtask/scratch-postgres.sh");
+    Ok(Work::one(script.args("cargo test --workspace --all-features --test cluster")))
 }
 
 /// Its versions are pinned with their hashes, and installed below target/.

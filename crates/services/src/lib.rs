@@ -18,6 +18,7 @@
 //! The server knows only [`embed::Services`](parlor_server::embed::Services). No realtime room waits for this
 //! crate.
 
+mod cluster;
 mod online;
 mod start;
 pub mod store;

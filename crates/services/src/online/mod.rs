@@ -64,6 +64,7 @@ mod unread;
 mod verified;
 mod webhook;
 
+use crate::cluster::Cluster;
 use crate::store::{AccountId, OpenError, Role, Store, StoreError};
 use bans::Bans;
 use boards::Boards;
@@ -155,6 +156,8 @@ pub(crate) struct Services(Arc<Inner>);
 
 struct Inner {
     store: Store,
+    /// `None` for a server alone.
+    cluster: Option<Arc<Cluster>>,
     tokens: Tokens,
     refresh_key: RefreshKey,
     room_ids: RoomIdKey,
@@ -224,8 +227,10 @@ impl Online {
         let boards =
             Boards::new(&store, config.memory.boards, clock, makes_definitions, || random.next_u64());
         let operations = operations::all();
+        let cluster = config.cluster.as_ref().map(|config| Arc::new(Cluster::start(config)));
         let inner = Inner {
             store,
+            cluster,
             tokens: Tokens::new(own, operator.as_ref().map(|key| &key[..])),
             refresh_key,
             room_ids,
@@ -414,6 +419,11 @@ impl Services {
 
     fn store(&self) -> &Store {
         &self.0.store
+    }
+
+    /// This server as a node of a cluster; `None` for a server alone.
+    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.0.cluster.as_ref()
     }
 
     fn tokens(&self) -> &Tokens {

@@ -93,6 +93,21 @@ impl Store {
         .await
     }
 
+    /// The version of the room with this id.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn room_version(&self, realm: &Realm, id: &RoomId) -> Result<Option<u64>, StoreError> {
+        let (realm, id) = (realm.clone(), id.clone());
+        self.read(move |sql| {
+            let mut rows =
+                sql.rows("SELECT version FROM rooms WHERE realm = $1 AND id = $2", params![&realm, &id])?;
+            rows.first_mut().map(|row| row.number(0)).transpose()
+        })
+        .await
+    }
+
     /// The id of the room with this code.
     ///
     /// # Errors

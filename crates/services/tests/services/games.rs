@@ -46,13 +46,13 @@ async fn hall(folder: &TempDir) -> Hall {
 
 /// Ends a hall's server and starts another one on its store.
 async fn again(mut hall: Hall, games: &Path) -> Hall {
-    let TestServer { server, registry, folder } = hall.server;
+    let TestServer { server, registry, folder } = hall.service.server;
     within(server.shutdown()).await;
     let store = folder.path().join("parlor.db").to_str().unwrap().to_owned();
     let online = OnlineConfig { games: Some(games.to_owned()), ..OnlineConfig::new(store) };
     let config = Config { registry: Some(registry.clone()), ..local() };
     let server = parlor_services::start(config, online).await.unwrap();
-    hall.server = TestServer { server, registry, folder };
+    hall.service.server = TestServer { server, registry, folder };
     hall
 }
 

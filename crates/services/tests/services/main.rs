@@ -9,7 +9,6 @@ mod clocks;
 mod crowd;
 mod deadlines;
 mod disk;
-mod document;
 mod doubt;
 mod feeds;
 mod figures;

@@ -27,7 +27,7 @@ async fn json_sockets_are_told_that_the_server_goes_down() {
             }
         })
     });
-    within(hall.server.server.shutdown()).await;
+    within(hall.service.server.server.shutdown()).await;
     for hearing in hearing {
         let frame = within(hearing).await.unwrap();
         assert_eq!(frame.code, CloseCode::Away);

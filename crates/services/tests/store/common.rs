@@ -5,47 +5,8 @@ use parlor_services::store::{
     Account, AccountId, AccountKind, Effects, NewNotice, NewRoom, Options, Role, RoomId, RoomState, Stage,
     Store,
 };
+pub(crate) use parlor_testing::postgres;
 use std::path::Path;
-use tokio_postgres::{Client, NoTls};
-
-/// A schema of its own on the PostgreSQL server that tests may use. It goes when the test is through.
-pub(crate) struct Scratch {
-    /// The address of a store in it.
-    pub(crate) address: String,
-    /// A connection that is not the store's.
-    pub(crate) operator: Client,
-    schema: String,
-}
-
-/// Makes one, if there is a server.
-pub(crate) async fn postgres() -> Option<Scratch> {
-    let Ok(server) = std::env::var("PARLOR_POSTGRES") else {
-        println!("skipped on PostgreSQL: PARLOR_POSTGRES names no server");
-        return None;
-    };
-    let (operator, connection) = tokio_postgres::connect(&server, NoTls).await.expect("the server");
-    tokio::spawn(connection);
-    let schema = format!("test_{:016x}", random());
-    operator.batch_execute(&format!("CREATE SCHEMA {schema}")).await.expect("a schema");
-    let joint = if server.contains('?') { '&' } else { '?' };
-    let address = format!("{server}{joint}application_name={schema}&options=-csearch_path%3D{schema}");
-    Some(Scratch { address, operator, schema })
-}
-
-impl Scratch {
-    /// Ends the store's connections. Gives how many there were.
-    pub(crate) async fn end_connections(&self) -> usize {
-        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
-        self.operator.query(end, &[&self.schema]).await.expect("the right to end them").len()
-    }
-
-    pub(crate) async fn remove(self) {
-        self.operator
-            .batch_execute(&format!("DROP SCHEMA {} CASCADE", self.schema))
-            .await
-            .expect("no schema");
-    }
-}
 
 /// Runs a test on each store there is, in a realm that nobody else uses.
 pub(crate) async fn on_each(test: impl AsyncFn(Store, Realm)) {

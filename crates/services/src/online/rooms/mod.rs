@@ -3,7 +3,8 @@
 //! The lock holds the room's document. An operation changes a copy, and the store takes document and effects
 //! in one transaction. Only then the caller gets its answer and others are notified. After a failure it is
 //! unknown whether the store took the change. So both copies are dropped, and the next operation loads the
-//! room again. The version reveals writes of another server on the same store.
+//! room again. In a cluster every node may
+//! change every room: a commit fails if its version is not the next one, and a read asks for the version first.
 
 mod handlers;
 mod messages;
@@ -264,12 +265,25 @@ async fn look_at<T>(
     let room_lock = services.room_locks().of(realm, id, *actor == Actor::Server)?;
     let mut held = room_lock.enter().await;
     let room = match held.take() {
-        Some(room) => room,
-        None => load(services, &room_lock, realm, id).await?,
+        Some(room) if is_newest(services, realm, id, &room).await? => room,
+        _ => load(services, &room_lock, realm, id).await?,
     };
     let looked = room.check_reader(actor).map_err(Failure::from).and_then(|()| read(&room));
     *held = Some(room);
     looked
+}
+
+/// Whether a cached room is the stored one. A server alone knows all commits; another node may have made one.
+async fn is_newest(
+    services: &Services,
+    realm: &Realm,
+    id: &RoomId,
+    cached: &TurnRoom,
+) -> Result<bool, Failure> {
+    if services.cluster().is_none() {
+        return Ok(true);
+    }
+    Ok(services.store().room_version(realm, id).await? == Some(cached.version()))
 }
 
 async fn load(

@@ -3,28 +3,30 @@
 use serde_json::{Value, json};
 
 /// What a server says that it answers.
-pub(crate) struct Document {
+pub struct Document {
     operations: Vec<Described>,
     components: Value,
 }
 
 /// An operation.
-pub(crate) struct Described {
-    pub(crate) name: String,
-    pub(crate) method: String,
+pub struct Described {
+    /// Its name.
+    pub name: String,
+    /// Its method.
+    pub method: String,
     /// Below `/v1`.
-    pub(crate) path: String,
+    pub path: String,
     operation: Value,
 }
 
 impl Described {
     /// The roles that it is for; none if it is for everybody.
-    pub(crate) fn roles(&self) -> Vec<&str> {
+    pub fn roles(&self) -> Vec<&str> {
         self.operation["x-roles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// The schema of its body.
-    pub(crate) fn body(&self) -> Option<&Value> {
+    pub fn body(&self) -> Option<&Value> {
         self.operation.pointer("/requestBody/content/application~1json/schema")
     }
 
@@ -35,7 +37,7 @@ impl Described {
 
 impl Document {
     /// The document with all objects closed: a server answers nothing that it does not name, though a later one may.
-    pub(crate) fn read(mut document: Value) -> Self {
+    pub fn read(mut document: Value) -> Self {
         close(&mut document["components"]);
         close(&mut document["paths"]);
         let mut operations = Vec::new();
@@ -55,12 +57,12 @@ impl Document {
     }
 
     /// All operations.
-    pub(crate) fn described(&self) -> &[Described] {
+    pub fn described(&self) -> &[Described] {
         &self.operations
     }
 
     /// All operations, in the order of their names: name, method, path.
-    pub(crate) fn operations(&self) -> Vec<(&str, &str, &str)> {
+    pub fn operations(&self) -> Vec<(&str, &str, &str)> {
         let all = self.operations.iter().map(|one| (&one.name[..], &one.method[..], &one.path[..]));
         let mut all: Vec<_> = all.collect();
         all.sort_unstable();
@@ -69,7 +71,7 @@ impl Document {
 
     /// An answer over HTTP is one that the document has for this request.
     #[track_caller]
-    pub(crate) fn check_http(&self, method: &str, path: &str, status: u16, answer: &Value) {
+    pub fn check_http(&self, method: &str, path: &str, status: u16, answer: &Value) {
         let path = path.split('?').next().unwrap_or_default();
         let here = || self.operations.iter().filter(|operation| is_at(&operation.path, path));
         let Some(first) = here().next() else {
@@ -88,7 +90,7 @@ impl Document {
 
     /// An answer of the JSON socket is one that the document has for this operation.
     #[track_caller]
-    pub(crate) fn check_socket(&self, name: &str, message: &Value) {
+    pub fn check_socket(&self, name: &str, message: &Value) {
         let Some(operation) = self.operations.iter().find(|operation| operation.name == name) else { return };
         let Some(error) = message.get("error") else { return self.check(operation, 200, &message["output"]) };
         let answer = json!({ "error": error });
