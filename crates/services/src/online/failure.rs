@@ -1,7 +1,10 @@
 //! Errors of operations, in one shape for HTTP and the JSON socket.
 
+use super::TOO_MANY_ROOMS;
+use crate::store::StoreError;
 use core::time::Duration;
 use hyper::StatusCode;
+use parlor_server::realm::InvalidId;
 use parlor_turn::Checks;
 use serde_json::{Value, json};
 
@@ -166,5 +169,43 @@ impl Failure {
             error["checks"] = json!(checks);
         }
         error
+    }
+}
+
+impl From<InvalidId> for Failure {
+    fn from(error: InvalidId) -> Self {
+        StoreError::from(error).into()
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { retry_after_ms, reason } => {
+                tracing::warn!(%reason, "the store is unavailable");
+                let sentence = "the server cannot store anything right now: ask again in a moment";
+                Failure::unavailable(sentence, Duration::from_millis(retry_after_ms))
+            }
+            error @ StoreError::Full { .. } => Failure::new(Kind::Full, "store_full", error.to_string()),
+            error @ StoreError::Quota { .. } => Failure::new(Kind::Conflict, "quota", error.to_string()),
+            error @ StoreError::Stale { .. } => Failure::new(Kind::Conflict, "stale", error.to_string()),
+            error @ StoreError::Taken { .. } => Failure::new(Kind::Conflict, "taken", error.to_string()),
+            error @ StoreError::Missing { .. } => {
+                Failure::new(Kind::NotFound, "not_found", error.to_string())
+            }
+            error @ StoreError::LastCredential => {
+                Failure::new(Kind::Conflict, "last_credential", error.to_string())
+            }
+            error @ StoreError::TooManyCredentials { .. } => {
+                Failure::new(Kind::Conflict, "too_many_credentials", error.to_string())
+            }
+            error @ StoreError::TooManyRooms { .. } => {
+                Failure::new(Kind::Conflict, TOO_MANY_ROOMS, error.to_string())
+            }
+            error @ StoreError::Invalid { .. } => {
+                Failure::new(Kind::BadInput, "bad_input", error.to_string())
+            }
+            StoreError::Damaged(what) => Failure::defect(&what),
+        }
     }
 }

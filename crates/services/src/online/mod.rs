@@ -65,7 +65,7 @@ mod verified;
 mod webhook;
 
 use crate::cluster::Cluster;
-use crate::store::{AccountId, OpenError, Role, Store, StoreError};
+use crate::store::{OpenError, Role, Store, StoreError};
 use bans::Bans;
 use boards::Boards;
 use charges::Charges;
@@ -74,7 +74,7 @@ pub use config::{
 };
 use core::time::Duration;
 use data_encoding::HEXLOWER;
-use failure::{Failure, Kind};
+use failure::Failure;
 use feeds::Feeds;
 use games::Games;
 pub use games::GamesError;
@@ -88,7 +88,6 @@ use parlor_hub::Origin;
 use parlor_server::Time;
 use parlor_server::admission::{KeyError, SigningKey};
 use parlor_server::embed::{self, Access, Metrics, Parts, TicketKey, Tickets, lock, read_public};
-use parlor_server::realm::{InvalidId, Realm};
 use parlor_turn::RuleSets;
 use password::Passwords;
 use rand_chacha::ChaCha12Rng;
@@ -530,68 +529,6 @@ impl Services {
 
     fn is_open(&self) -> bool {
         self.0.is_open
-    }
-}
-
-/// Who is present.
-impl Services {
-    /// Records a request of a player. If it was away, searches find its rooms again.
-    pub(super) async fn is_asked_by(&self, realm: &Realm, player: &AccountId) {
-        let was_away = self.seen().note((realm.clone(), player.clone()), self.time().steady());
-        if was_away && let Err(error) = self.store().wake_rooms_of(realm, player).await {
-            tracing::debug!(%player, %error, "the rooms of a player who is back are not found yet");
-        }
-    }
-
-    /// Records that a player was present until this moment.
-    pub(super) fn was_here(&self, realm: &Realm, player: &AccountId) {
-        self.seen().note((realm.clone(), player.clone()), self.time().steady());
-    }
-
-    /// Whether any of these players is present.
-    pub(super) fn is_any_here(&self, realm: &Realm, players: &[AccountId]) -> bool {
-        let now = self.time().steady();
-        players.iter().any(|player| {
-            self.feeds().has(realm, player) || self.seen().has_seen(&(realm.clone(), player.clone()), now)
-        })
-    }
-}
-
-impl core::convert::From<InvalidId> for Failure {
-    fn from(error: InvalidId) -> Self {
-        StoreError::from(error).into()
-    }
-}
-
-impl core::convert::From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable { retry_after_ms, reason } => {
-                tracing::warn!(%reason, "the store is unavailable");
-                let sentence = "the server cannot store anything right now: ask again in a moment";
-                Failure::unavailable(sentence, Duration::from_millis(retry_after_ms))
-            }
-            error @ StoreError::Full { .. } => Failure::new(Kind::Full, "store_full", error.to_string()),
-            error @ StoreError::Quota { .. } => Failure::new(Kind::Conflict, "quota", error.to_string()),
-            error @ StoreError::Stale { .. } => Failure::new(Kind::Conflict, "stale", error.to_string()),
-            error @ StoreError::Taken { .. } => Failure::new(Kind::Conflict, "taken", error.to_string()),
-            error @ StoreError::Missing { .. } => {
-                Failure::new(Kind::NotFound, "not_found", error.to_string())
-            }
-            error @ StoreError::LastCredential => {
-                Failure::new(Kind::Conflict, "last_credential", error.to_string())
-            }
-            error @ StoreError::TooManyCredentials { .. } => {
-                Failure::new(Kind::Conflict, "too_many_credentials", error.to_string())
-            }
-            error @ StoreError::TooManyRooms { .. } => {
-                Failure::new(Kind::Conflict, TOO_MANY_ROOMS, error.to_string())
-            }
-            error @ StoreError::Invalid { .. } => {
-                Failure::new(Kind::BadInput, "bad_input", error.to_string())
-            }
-            StoreError::Damaged(what) => Failure::defect(&what),
-        }
     }
 }
 

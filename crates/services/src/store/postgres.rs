@@ -37,6 +37,13 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 const SESSION: &str = "SET statement_timeout = '10s'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET client_min_messages = warning";
 
+/// A node's transaction waits until no other node has one under way: writes read before they change, as if a store had
+/// one writer. So they count quotas right, and cannot deadlock. The lock ends with the transaction; the schema
+/// identifies the store.
+const BEGIN_IN_TURN: &str = "BEGIN; SELECT pg_advisory_xact_lock(7242697, hashtext(current_schema()))";
+/// Ends the transaction of a node that stands still, because all others wait for it.
+const SESSION_IN_TURN: &str = "SET idle_in_transaction_session_timeout = '2s'";
+
 /// Maximum number of statements with a pending answer.
 const PENDING_MAX: usize = 256;
 
@@ -44,6 +51,7 @@ const PENDING_MAX: usize = 256;
 pub(super) struct Server {
     reached: Reached,
     owner: StoreLock,
+    sharing: Sharing,
 }
 
 /// The address and protection of a server.
@@ -69,7 +77,7 @@ impl Server {
 pub(super) fn own(address: &str, sharing: Sharing) -> Result<Server, OpenError> {
     let reached = parse(address)?;
     let owner = StoreLock::take(reached.clone(), sharing)?;
-    Ok(Server { reached, owner })
+    Ok(Server { reached, owner, sharing })
 }
 
 /// The layout of the store in a database, if there is one, and the server that has it. Nothing is taken or changed.
@@ -141,9 +149,13 @@ pub(super) fn connect(
         Ok(connected) => connected.map_err(|error| Fault::Storage(detail(&error)))?.0,
         Err(_) => return Err(Fault::Storage("PostgreSQL does not answer".to_owned())),
     };
-    let mut postgres =
-        Postgres { runtime, client: Arc::new(client), prepared: HashMap::new(), pending: Vec::new(), held };
+    let (client, prepared, pending) = (Arc::new(client), HashMap::new(), Vec::new());
+    let takes_turns = held.is_some() && server.sharing == Sharing::Nodes;
+    let mut postgres = Postgres { runtime, client, prepared, pending, held, takes_turns };
     postgres.control(SESSION)?;
+    if takes_turns {
+        postgres.control(SESSION_IN_TURN)?;
+    }
     // The server's configuration may disable it.
     postgres.control(match durability {
         Durability::Full => "SET synchronous_commit = on",
@@ -181,6 +193,8 @@ struct Postgres {
     pending: Vec<PendingStatement>,
     /// Whether transactions may begin; `None` for always.
     held: Option<Arc<LockState>>,
+    /// Whether transactions of several nodes run one after another.
+    takes_turns: bool,
 }
 
 impl Postgres {
@@ -348,6 +362,9 @@ impl Sql for Postgres {
             self.pending.clear();
         } else {
             self.settle()?;
+        }
+        if statement == "BEGIN" && self.takes_turns {
+            return self.control(BEGIN_IN_TURN);
         }
         self.control(statement)
     }

@@ -1,10 +1,11 @@
 //! Behaviour of a database outside of this process: it ends connections, makes others wait, and has other
 //! servers.
 
-use crate::common::{fresh_realm, new_room, postgres, room_id, state};
+use crate::common::{account_id, fresh_realm, new_room, postgres, room_id, state};
 use core::time::Duration;
+use futures_util::future::join_all;
 use parlor_server::realm::Realm;
-use parlor_services::store::{Effects, OpenError, Options, Store, StoreError};
+use parlor_services::store::{Effects, Limits, OpenError, Options, RoomLife, Store, StoreError};
 
 async fn commit(store: &Store, realm: &Realm, version: u64) -> Result<(), StoreError> {
     let next = state(version, "", &[]);
@@ -131,6 +132,41 @@ async fn nodes_share_a_store_and_keep_a_server_alone_out() {
     let refused = Store::open_with(&scratch.address, node("a")).await;
     assert!(matches!(refused, Err(OpenError::InUseBy { .. })), "{refused:?}");
     drop(alone);
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn threat_43_what_nodes_write_at_the_same_time_is_within_one_quota() {
+    const OPEN: u64 = 20;
+    let Some(scratch) = postgres().await else { return };
+    let node = |name: &str| Options {
+        node: Some(name.parse().unwrap()),
+        limits: Limits { open_rooms: OPEN, ..Limits::default() },
+        ..Options::default()
+    };
+    let mut stores = Vec::new();
+    for name in ["a", "b", "c"] {
+        stores.push(Store::open_with(&scratch.address, node(name)).await.unwrap());
+    }
+    let realm = fresh_realm();
+    let open = async |store: &Store, id: String| {
+        let life = RoomLife { owner: Some(account_id("ada")), is_open: true, until_ms: 1 };
+        let effects = Effects { life: Some(life), ..Effects::default() };
+        match store.put_room(&realm, new_room(&id, state(1, "", &[])), effects).await {
+            Ok(_) => true,
+            Err(StoreError::Quota { .. }) => false,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let tries = (0..3 * OPEN).map(|number| {
+        let store = &stores[usize::try_from(number % 3).unwrap()];
+        open(store, format!("r{number}"))
+    });
+    let opened = join_all(tries).await.into_iter().filter(|is_open| *is_open).count() as u64;
+    let held = stores[0].holding(&realm, Some(&account_id("ada"))).await.unwrap();
+    assert_eq!((opened, held.open_rooms), (OPEN, OPEN));
+    assert_eq!(stores[1].holding(&realm, None).await.unwrap().open_rooms, OPEN);
+    drop(stores);
     scratch.remove().await;
 }
 

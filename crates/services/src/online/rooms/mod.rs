@@ -122,7 +122,9 @@ async fn apply(
     let room_lock = services.room_locks().of(realm, id, *actor == Actor::Server)?;
     let mut held = room_lock.enter().await;
     for _ in 0..TRIES_MAX {
-        let mut room = match held.take() {
+        let cached = held.take();
+        let was_cached = cached.is_some();
+        let mut room = match cached {
             Some(room) => room,
             None => load(services, &room_lock, realm, id).await?,
         };
@@ -131,12 +133,16 @@ async fn apply(
             Context { now: UnixMillis(services.time().now_ms()), seed: random()?, rules: services.rules() };
         let effects = match room.apply(actor, op.clone(), &with) {
             Ok(effects) => effects,
+            Err(_) if was_cached && !is_newest(services, realm, id, &room).await? => continue,
             Err(refusal) => {
                 *held = Some(room);
                 return Err(refusal.into());
             }
         };
         if room.version() == before {
+            if was_cached && !is_newest(services, realm, id, &room).await? {
+                continue;
+            }
             let seen = seen(services, &room, actor)?;
             *held = Some(room);
             return Ok(Applied { seen, has_changed: false });
