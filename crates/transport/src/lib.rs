@@ -9,7 +9,8 @@
 //! - [`inside`]: links to a server in the same process
 //! - [`direct`]: a link between two players without a server in between
 //! - [`identity`]: a server's certificate and its fingerprint · [`trust`]: how a client verifies it ·
-//!   [`CertificateChain`]: what a server shows, for diagnosis · [`tls`]: TLS on TCP
+//!   [`CertificateChain`]: what a server shows, for diagnosis · [`tls`]: TLS on TCP · [`MutualTls`]: TLS on TCP
+//!   between two servers
 //! - [`alarm`]: a timer without extra wake-ups · [`connect`]: connection errors · [`discovery`]: finding a
 //!   server · [`impaired`]: a simulated bad network
 //! - `lan`, a feature: rooms on the local network
@@ -31,6 +32,7 @@ mod io;
 pub mod lan;
 pub mod link;
 pub mod memory;
+mod mutual;
 mod outbox;
 pub mod quic;
 mod rate;
@@ -46,6 +48,7 @@ pub use connect::ConnectError;
 pub use identity::{Fingerprint, Identity, IdentityError};
 pub use impaired::Impairment;
 pub use link::{Link, LinkReceiver, LinkSender};
+pub use mutual::MutualTls;
 pub use outbox::{LinkStats, SendError};
 pub use tls::ServerTls;
 pub use trust::Trust;

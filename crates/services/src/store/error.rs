@@ -1,5 +1,6 @@
 //! Errors of the store.
 
+use super::node::NodeName;
 use parlor_server::realm::InvalidId;
 use std::io;
 use std::path::PathBuf;
@@ -121,6 +122,25 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// A server runs as this node.
+    #[error(
+        "a node {node} of this store is running ({holder}): stop that one, or start this one with another name. If its machine is gone, end its session: \
+         SELECT pg_terminate_backend({pid})"
+    )]
+    NodeRuns {
+        /// The name.
+        node: NodeName,
+        /// The session that holds its lock, as PostgreSQL reports it.
+        holder: String,
+        /// The session's process id.
+        pid: u64,
+    },
+    /// A pooler hands out the sessions of PostgreSQL by the transaction.
+    #[error(
+        "the store is reached through a pooler that shares sessions between transactions: a node holds a lock of its session. Name PostgreSQL itself, or a \
+         pool of whole sessions"
+    )]
+    Pooled,
     /// Another server is using the database.
     #[error(
         "the store in this PostgreSQL database is in use by another server ({holder}): stop that one, or name another database. Nodes of a cluster share \

@@ -35,6 +35,7 @@ mod matches;
 mod matching;
 mod messages;
 mod node;
+mod nodes;
 mod objects;
 mod once;
 mod owner;
@@ -74,6 +75,9 @@ pub use matches::{
 };
 pub use messages::{NewMessage, StoredMessage};
 pub use node::{InvalidNodeName, NodeName};
+pub(crate) use nodes::{
+    Look, NodeFacts, NodeFault, NodeLoad, NodeLock, NodeRow, NodeSession, NodeState, Renewed,
+};
 pub use objects::{Expects, NewObject, Object, ObjectKey, ObjectRefused, ObjectsWritten};
 pub use progress::{
     NewStatistic, OwnStatistic, STATISTICS_MAX, TOTAL_DAYS, Total, Written, WrittenStatistics,

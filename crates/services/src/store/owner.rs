@@ -180,14 +180,21 @@ async fn take(reached: &Reached, sharing: Sharing) -> Result<LockSession, OpenEr
 
 /// The session that holds the lock, as an error.
 pub(super) async fn holder(client: &Client) -> Option<OpenError> {
+    let (holder, pid) = session_with_lock(client, LOCK, None).await?;
+    Some(OpenError::InUseBy { holder, pid })
+}
+
+/// A session that holds the store's lock of this kind, for a person, and its number. `of` is whose lock it is, if the
+/// store has several of this kind.
+pub(super) async fn session_with_lock(client: &Client, kind: i32, of: Option<&str>) -> Option<(String, u64)> {
     let statement = "SELECT a.pid, concat_ws(' ', nullif(a.application_name, ''), 'from', coalesce(host(a.client_addr), 'this machine'), 'since',
              to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'))
          FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
          WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1::int4::oid
              AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-             AND l.objid = ((hashtext(current_schema())::bigint + 4294967296) % 4294967296)::oid";
-    let rows = client.query(statement, &[&LOCK]).await.ok()?;
+             AND l.objid = ((hashtext(concat_ws('/', current_schema(), $2::text))::bigint + 4294967296) % 4294967296)::oid";
+    let rows = client.query(statement, &[&kind, &of]).await.ok()?;
     let row = rows.first()?;
     let pid = u64::try_from(row.try_get::<_, i32>(0).ok()?).ok()?;
-    Some(OpenError::InUseBy { holder: row.try_get(1).ok()?, pid })
+    Some((row.try_get(1).ok()?, pid))
 }

@@ -67,6 +67,15 @@ impl Server {
         self.owner.held()
     }
 
+    /// How it is reached by a connection whose loss must show within seconds.
+    pub(super) fn watchfully_reached(&self) -> Reached {
+        let mut reached = self.reached.clone();
+        let second = Duration::from_secs(1);
+        reached.config.keepalives_idle(second).keepalives_interval(second).keepalives_retries(3);
+        reached.config.tcp_user_timeout(second * 3);
+        reached
+    }
+
     /// Releases the store for another server.
     pub(super) fn let_go(&self) {
         self.owner.let_go();
