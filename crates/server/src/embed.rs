@@ -28,6 +28,7 @@ use futures_util::future::BoxFuture;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use parlor_hub::Origin;
+use parlor_transport::discovery::ServerAddress;
 use std::sync::Arc;
 
 /// A server's calls to its services. They have their own threads: no call delays a room's packets.
@@ -94,4 +95,6 @@ pub struct Parts {
     pub apps: Option<Vec<String>>,
     /// Whether the server's certificate is self-signed.
     pub is_development: bool,
+    /// The address of the first shard, the widest reachable one.
+    pub address: ServerAddress,
 }

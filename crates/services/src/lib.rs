@@ -23,8 +23,9 @@ mod online;
 mod start;
 pub mod store;
 
+pub use cluster::{ClusterConfig, LineError};
 pub use online::{
-    ClusterConfig, GamesError, KEEP_MATCHES_DAYS, Lives, OPERATOR_LIFE_S_MAX, OnlineConfig, OnlineError,
+    GamesError, KEEP_MATCHES_DAYS, Lives, OPERATOR_LIFE_S_MAX, OnlineConfig, OnlineError,
     OnlineMemory, RECEIPT_LIFE_S_MAX, SIGN_IN_TIME, ScoreReceipt, WebhookConfig, WebhookError,
     operator_token,
 };

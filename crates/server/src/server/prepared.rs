@@ -149,6 +149,7 @@ impl Prepared {
             kept,
             apps: self.config.apps.clone(),
             is_development: matches!(self.config.identity, IdentitySource::Development { .. }),
+            address: self.facts.addresses.first().cloned().expect("a server has its loopback address at least"),
         }
     }
 

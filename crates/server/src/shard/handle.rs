@@ -198,7 +198,7 @@ impl Shards {
     }
 
     /// Returns the number of shards.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.all.len()
     }
 
@@ -318,7 +318,7 @@ impl Shards {
     }
 
     /// Returns the sum of sizes and counters. A shard that has stopped counts nothing.
-    pub(crate) async fn stats(&self) -> Stats {
+    pub async fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for shard in &*self.all {
             sum += shard.stats().await.unwrap_or_default();

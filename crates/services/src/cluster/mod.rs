@@ -1,16 +1,146 @@
 //! Nodes of a cluster: servers that share one PostgreSQL store.
 //!
+//! - [`lease`]: the lease of this node, on a thread of its own; [`standing`]: what it may decide, for all threads
+//! - [`nodes`]: the nodes, as the store told at the last look
+//! - [`line`]: questions to other nodes
+//!
 //! A server alone has no [`Cluster`] and runs nothing of this.
 
-use crate::online::ClusterConfig;
+mod lease;
+pub(crate) mod line;
+pub(crate) mod nodes;
+pub(crate) mod standing;
+mod uptime;
+
+pub use line::LineError;
+
+use crate::store::{NodeFacts, NodeName, OpenError, Store};
+use core::fmt;
+use core::net::{Ipv4Addr, SocketAddr};
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use lease::{Lease, Load, Shared};
+use line::{Handlers, Line, OpenLine};
+use nodes::{Nodes, NodesView};
+use parlor_server::embed::{Shards, lock};
+use parlor_transport::discovery::ServerAddress;
+use standing::StandingView;
+use std::sync::{Arc, Mutex};
+use thiserror::Error;
+use tokio::runtime::Handle;
+
+/// Interval at which the rooms and connections of this node are counted.
+const COUNT: Duration = Duration::from_millis(500);
+
+/// Configuration of a node of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// The node's name: no other node of the store has it.
+    pub node: NodeName,
+    /// Where the other nodes reach this one, an address of this machine; port 0 for any free one. Default: an address
+    /// that only nodes of the same machine reach.
+    pub line: SocketAddr,
+}
+
+impl ClusterConfig {
+    /// The defaults for a node of this name.
+    pub fn new(node: NodeName) -> Self {
+        ClusterConfig { node, line: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) }
+    }
+}
+
+/// Why a server could not become a node.
+#[derive(Debug, Error)]
+pub(crate) enum ClusterError {
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    #[error(transparent)]
+    Line(#[from] LineError),
+}
 
 /// This server as a node of a cluster.
-#[derive(Debug)]
-pub(crate) struct Cluster {}
+pub(crate) struct Cluster {
+    node: NodeName,
+    nodes: NodesView,
+    line: Line,
+    shared: Arc<Shared>,
+    lease: Lease,
+    /// Until it is [served](Cluster::serve).
+    open: Mutex<Option<OpenLine>>,
+}
 
 impl Cluster {
-    pub(crate) fn start(config: &ClusterConfig) -> Self {
-        tracing::info!(node = %config.node, "this server is a node of a cluster");
-        Cluster {}
+    /// Enters the node, whose players are sent to `address`. The line's connections live on the current runtime.
+    pub(crate) async fn start(
+        config: &ClusterConfig,
+        store: &Store,
+        address: &ServerAddress,
+        shards: &Shards,
+    ) -> Result<Arc<Self>, ClusterError> {
+        let (nodes, view) = NodesView::new();
+        let open = OpenLine::open(config.line, view.clone()).await?;
+        let shared = Arc::new(Shared {
+            standing: StandingView::new(),
+            load: Load::default(),
+            reconcile: Mutex::default(),
+            heard: Mutex::default(),
+        });
+        let facts = NodeFacts {
+            address: address.to_string(),
+            shards: shards.count() as u64,
+            line: open.line().address().to_text(),
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let lease =
+            Lease::start(store.clone(), config.node.clone(), facts, Arc::clone(&shared), nodes).await?;
+        let (node, line) = (config.node.clone(), open.line().clone());
+        Ok(Arc::new(Cluster { node, nodes: view, line, shared, lease, open: Mutex::new(Some(open)) }))
+    }
+
+    /// Answers other nodes, and counts what this one has, on the services' runtime.
+    pub(crate) fn serve(&self, handlers: Handlers, shards: Shards, runtime: &Handle) {
+        if let Some(open) = lock(&self.open).take() {
+            runtime.spawn(open.serve(handlers));
+        }
+        let shared = Arc::clone(&self.shared);
+        runtime.spawn(async move {
+            loop {
+                let stats = shards.stats().await;
+                shared.load.rooms.store(stats.rooms as u64, Ordering::Relaxed);
+                shared.load.members.store(stats.connections as u64, Ordering::Relaxed);
+                tokio::time::sleep(COUNT).await;
+            }
+        });
+    }
+
+    /// This node's name.
+    pub(crate) fn node(&self) -> &NodeName {
+        &self.node
+    }
+
+    /// The nodes, as of at most about a quarter of a second ago.
+    pub(crate) fn nodes(&self) -> Arc<Nodes> {
+        self.nodes.get()
+    }
+
+    /// What this node may decide.
+    pub(crate) fn standing(&self) -> &StandingView {
+        &self.shared.standing
+    }
+
+    /// The line to other nodes.
+    pub(crate) fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// Says that the node has ended. Blocks for a bounded time.
+    pub(crate) fn leave(&self) {
+        self.lease.stop();
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("node", &self.node).field("line", &self.line).finish_non_exhaustive()
     }
 }

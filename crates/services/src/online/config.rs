@@ -1,6 +1,7 @@
 //! Configuration of the services, and its defaults.
 
-use crate::store::{Limits, NodeName};
+use crate::cluster::ClusterConfig;
+use crate::store::Limits;
 use core::time::Duration;
 use parlor_server::embed::memory_bytes;
 use parlor_turn::RuleSets;
@@ -136,13 +137,6 @@ pub struct OnlineConfig {
     pub lives: Lives,
     /// The cluster that this server is a node of; `None` for a server alone.
     pub cluster: Option<ClusterConfig>,
-}
-
-/// Configuration of a node of a cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClusterConfig {
-    /// The node's name: no other node of the store has it.
-    pub node: NodeName,
 }
 
 /// Memory limits of the services, in bytes. Beyond them requests are rejected, with a time to retry.

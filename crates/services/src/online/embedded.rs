@@ -80,6 +80,9 @@ async fn stop(online: &Online) {
     }
     let services = online.services.clone();
     let ended = tokio::task::spawn_blocking(move || {
+        if let Some(cluster) = services.cluster() {
+            cluster.leave();
+        }
         runtime.shutdown_timeout(STOP_TIME);
         // A connection that ends slowly has a handle too.
         services.store().close();

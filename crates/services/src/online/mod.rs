@@ -64,13 +64,14 @@ mod unread;
 mod verified;
 mod webhook;
 
-use crate::cluster::Cluster;
+use crate::cluster::line::Handlers;
+use crate::cluster::{Cluster, ClusterError, LineError};
 use crate::store::{OpenError, Role, Store, StoreError};
 use bans::Bans;
 use boards::Boards;
 use charges::Charges;
 pub use config::{
-    ClusterConfig, KEEP_MATCHES_DAYS, Lives, OnlineConfig, OnlineMemory, SIGN_IN_TIME, WebhookConfig,
+    KEEP_MATCHES_DAYS, Lives, OnlineConfig, OnlineMemory, SIGN_IN_TIME, WebhookConfig,
 };
 use core::time::Duration;
 use data_encoding::HEXLOWER;
@@ -129,6 +130,9 @@ pub enum OnlineError {
     /// There is no store.
     #[error(transparent)]
     Store(#[from] OpenError),
+    /// The line to other nodes cannot be opened.
+    #[error(transparent)]
+    Line(#[from] LineError),
     /// The store does not answer.
     #[error("the store was opened, and does not answer: {0}")]
     Verb(#[from] StoreError),
@@ -208,7 +212,7 @@ struct Running {
 impl Online {
     /// Starts the threads.
     pub(crate) async fn start(config: OnlineConfig, store: Store, parts: Parts) -> Result<Self, OnlineError> {
-        let Parts { access, shards, clock, time, metrics, kept, apps, is_development } = parts;
+        let Parts { access, shards, clock, time, metrics, kept, apps, is_development, address } = parts;
         let games = Games::open(config.games.as_deref(), is_development, &config.rules)?;
         let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let signing = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
@@ -226,7 +230,16 @@ impl Online {
         let boards =
             Boards::new(&store, config.memory.boards, clock, makes_definitions, || random.next_u64());
         let operations = operations::all();
-        let cluster = config.cluster.as_ref().map(|config| Arc::new(Cluster::start(config)));
+        let cluster = match config.cluster {
+            Some(config) => {
+                let (store, shards) = (store.clone(), shards.clone());
+                let starting =
+                    runtime.spawn(async move { Cluster::start(&config, &store, &address, &shards).await });
+                let started = starting.await.map_err(|error| OnlineError::Thread(error.into()))?;
+                Some(started?)
+            }
+            None => None,
+        };
         let inner = Inner {
             store,
             cluster,
@@ -245,7 +258,7 @@ impl Online {
             of_players: OfPlayers::new(clock, makes_definitions, || random.next_u64()),
             goodbye: Goodbye::default(),
             sign_in_time: config.sign_in_time,
-            live: Live::new(shards, clock),
+            live: Live::new(shards.clone(), clock),
             seen: Seen::new(time.steady()),
             time,
             metrics,
@@ -264,6 +277,9 @@ impl Online {
             handle: runtime.handle().clone(),
         };
         let services = Services(Arc::new(inner));
+        if let Some(cluster) = services.cluster() {
+            cluster.serve(questions(&services), shards, services.handle());
+        }
         let server: Arc<str> = HEXLOWER.encode(&embed::random::<16>().map_err(no_randomness)?).into();
         matches::begin(&services, &server).await?;
         let keeping = runtime.spawn(matches::keep(services.clone(), kept, Arc::clone(&server)));
@@ -279,6 +295,11 @@ impl Online {
         }
         Ok(Online { services, running: Mutex::new(Some(Running { keeping, runtime })) })
     }
+}
+
+/// What this node answers other nodes.
+fn questions(_services: &Services) -> Handlers {
+    Handlers::default()
 }
 
 fn runtime() -> std::io::Result<Runtime> {
@@ -529,6 +550,15 @@ impl Services {
 
     fn is_open(&self) -> bool {
         self.0.is_open
+    }
+}
+
+impl core::convert::From<ClusterError> for OnlineError {
+    fn from(error: ClusterError) -> Self {
+        match error {
+            ClusterError::Store(error) => OnlineError::Store(error),
+            ClusterError::Line(error) => OnlineError::Line(error),
+        }
     }
 }
 

@@ -62,7 +62,7 @@ impl Nodes {
             config: Config { registry: Some(registry.clone()), ..local() },
             online: OnlineConfig {
                 operator_key: Some(self.folder.path().join("operator.pub")),
-                cluster: Some(ClusterConfig { node: name.parse().unwrap() }),
+                cluster: Some(ClusterConfig::new(name.parse().unwrap())),
                 ..OnlineConfig::new(&self.scratch.address)
             },
         };

@@ -158,8 +158,9 @@ fn online(args: &ServeArgs, bounds: Bounds) -> anyhow::Result<Option<OnlineConfi
 /// The node of a cluster that this server is, if it is one.
 fn cluster(args: &ServeArgs) -> anyhow::Result<Option<ClusterConfig>> {
     let Some(name) = &args.node else { return Ok(None) };
-    let node = name.parse().context("--node is refused")?;
-    Ok(Some(ClusterConfig { node }))
+    let config = ClusterConfig::new(name.parse().context("--node is refused")?);
+    let line = args.line.unwrap_or(config.line);
+    Ok(Some(ClusterConfig { line, ..config }))
 }
 
 /// The webhook's receiver.

@@ -84,8 +84,11 @@ impl Connections {
         }
         let response = match sent {
             Ok(Ok(response)) => response,
-            Ok(Err(mut error)) if error.take_message().is_some() => return Err(away(error.error().to_string())),
-            Ok(Err(error)) => return Err(no_answer(error.into_error().to_string())),
+            Ok(Err(mut error)) => {
+                let is_heard = error.take_message().is_none();
+                let detail = error.into_error().to_string();
+                return Err(if is_heard { no_answer(detail) } else { away(detail) });
+            }
             Err(_) => return Err(no_answer(late())),
         };
         let status = response.status();
