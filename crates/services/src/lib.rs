@@ -25,8 +25,7 @@ pub mod store;
 
 pub use cluster::{ClusterConfig, LineError};
 pub use online::{
-    GamesError, KEEP_MATCHES_DAYS, Lives, OPERATOR_LIFE_S_MAX, OnlineConfig, OnlineError,
-    OnlineMemory, RECEIPT_LIFE_S_MAX, SIGN_IN_TIME, ScoreReceipt, WebhookConfig, WebhookError,
-    operator_token,
+    GamesError, KEEP_MATCHES_DAYS, Lives, OPERATOR_LIFE_S_MAX, OnlineConfig, OnlineError, OnlineMemory,
+    RECEIPT_LIFE_S_MAX, SIGN_IN_TIME, ScoreReceipt, WebhookConfig, WebhookError, operator_token,
 };
 pub use start::{StartError, start};

@@ -160,7 +160,12 @@ mod tests {
     }
 
     /// What the client got of the server's greeting, and whom the server took it for.
-    async fn greeted(client: &Identity, known: Fingerprint, pinned: Fingerprint, server: Identity) -> Greeted {
+    async fn greeted(
+        client: &Identity,
+        known: Fingerprint,
+        pinned: Fingerprint,
+        server: Identity,
+    ) -> Greeted {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let accepting = tokio::spawn(async move {
@@ -207,8 +212,7 @@ mod tests {
     #[tokio::test]
     async fn a_server_with_another_certificate_is_told_nothing() {
         let (client, server) = (identity(), identity());
-        let (known, found, expected) =
-            (client.fingerprint(), server.fingerprint(), identity().fingerprint());
+        let (known, found, expected) = (client.fingerprint(), server.fingerprint(), identity().fingerprint());
         let (got, taken_for) = greeted(&client, known, expected, server).await;
         assert_eq!(got, Err(ConnectError::WrongFingerprint { expected, found }));
         assert_eq!(taken_for, None);

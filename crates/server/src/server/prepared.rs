@@ -149,7 +149,12 @@ impl Prepared {
             kept,
             apps: self.config.apps.clone(),
             is_development: matches!(self.config.identity, IdentitySource::Development { .. }),
-            address: self.facts.addresses.first().cloned().expect("a server has its loopback address at least"),
+            address: self
+                .facts
+                .addresses
+                .first()
+                .cloned()
+                .expect("a server has its loopback address at least"),
         }
     }
 

@@ -411,13 +411,16 @@ impl Driver {
     fn declare_gone(&mut self, node: NodeName, Incarnation(incarnation): Incarnation) {
         let sessions = Arc::clone(&self.sessions);
         self.tasks.spawn_local(async move {
-            let declaring =
-                async |session: &NodeSession| session.declare_gone(&node, incarnation).await;
+            let declaring = async |session: &NodeSession| session.declare_gone(&node, incarnation).await;
             match sessions.with(declaring).await {
-                Ok(true) => tracing::warn!(%node, incarnation, "the node is gone: it has neither lock nor lease"),
+                Ok(true) => {
+                    tracing::warn!(%node, incarnation, "the node is gone: it has neither lock nor lease")
+                }
                 // Another node was faster, or it is back.
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%node, %error, "a node that is gone could not be declared gone yet"),
+                Err(error) => {
+                    tracing::warn!(%node, %error, "a node that is gone could not be declared gone yet")
+                }
             }
             Event::Declared
         });
@@ -435,7 +438,8 @@ impl Driver {
     async fn leave(mut self) {
         let Some(Incarnation(incarnation)) = self.tenure.incarnation() else { return };
         self.tasks.abort_all();
-        let leaving = self.sessions.with(async |session: &NodeSession| session.leave(&self.id, incarnation).await);
+        let leaving =
+            self.sessions.with(async |session: &NodeSession| session.leave(&self.id, incarnation).await);
         let left = tokio::time::timeout(LEAVE_TIME, leaving).await;
         if !matches!(left, Ok(Ok(()))) {
             tracing::warn!(node = %self.id, "the store did not hear that this node ends: another node notices it");

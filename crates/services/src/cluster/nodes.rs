@@ -144,8 +144,9 @@ mod tests {
     #[test]
     fn a_node_that_is_gone_is_found_no_more() {
         let certificate = |byte| Fingerprint([byte; 32]);
-        let line = |port: u16, byte| {
-            LineAddress { addr: SocketAddr::from(([127, 0, 0, 1], port)), fingerprint: certificate(byte) }
+        let line = |port: u16, byte| LineAddress {
+            addr: SocketAddr::from(([127, 0, 0, 1], port)),
+            fingerprint: certificate(byte),
         };
         let rows = vec![
             row("a", &line(1, 1).to_text(), NodeState::Serving),

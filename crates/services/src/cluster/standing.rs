@@ -45,7 +45,11 @@ impl StandingView {
         let told = &*self.0;
         let standing = tenure.standing();
         let place = STANDINGS.iter().position(|known| *known == standing).unwrap_or_default();
-        let until = if standing.may(Decision::Join) { now.saturating_add(tenure.valid_for()) } else { Duration::ZERO };
+        let until = if standing.may(Decision::Join) {
+            now.saturating_add(tenure.valid_for())
+        } else {
+            Duration::ZERO
+        };
         // What ends comes first, and what begins last: a reader between the two decides less.
         if until.is_zero() {
             told.until_us.store(0, Ordering::SeqCst);
@@ -106,10 +110,9 @@ mod tests {
             match request {
                 Request::TakeLock => tenure.handle_lock_taken(),
                 Request::Join => tenure.handle_joined(Incarnation(7)),
-                Request::Heartbeat => tenure.handle_heartbeat(Heartbeat::Renewed {
-                    drains: false,
-                    quarantine: Duration::ZERO,
-                }),
+                Request::Heartbeat => {
+                    tenure.handle_heartbeat(Heartbeat::Renewed { drains: false, quarantine: Duration::ZERO })
+                }
                 Request::Reconcile => tenure.handle_reconciled(),
             }
         }

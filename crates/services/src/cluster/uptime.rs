@@ -19,8 +19,7 @@ pub(crate) fn uptime() -> Duration {
 /// The same on Windows, whose `Instant` goes on in sleep.
 #[cfg(not(unix))]
 pub(crate) fn uptime() -> Duration {
-    static START: std::sync::LazyLock<std::time::Instant> =
-        std::sync::LazyLock::new(std::time::Instant::now);
+    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
     START.elapsed()
 }
 

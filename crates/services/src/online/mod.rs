@@ -65,14 +65,12 @@ mod verified;
 mod webhook;
 
 use crate::cluster::line::Handlers;
-use crate::cluster::{Cluster, ClusterError, LineError};
+use crate::cluster::{Cluster, ClusterConfig, ClusterError, LineError};
 use crate::store::{OpenError, Role, Store, StoreError};
 use bans::Bans;
 use boards::Boards;
 use charges::Charges;
-pub use config::{
-    KEEP_MATCHES_DAYS, Lives, OnlineConfig, OnlineMemory, SIGN_IN_TIME, WebhookConfig,
-};
+pub use config::{KEEP_MATCHES_DAYS, Lives, OnlineConfig, OnlineMemory, SIGN_IN_TIME, WebhookConfig};
 use core::time::Duration;
 use data_encoding::HEXLOWER;
 use failure::Failure;
@@ -88,7 +86,8 @@ use outbox_shares::OutboxShares;
 use parlor_hub::Origin;
 use parlor_server::Time;
 use parlor_server::admission::{KeyError, SigningKey};
-use parlor_server::embed::{self, Access, Metrics, Parts, TicketKey, Tickets, lock, read_public};
+use parlor_server::embed::{self, Access, Metrics, Parts, Shards, TicketKey, Tickets, lock, read_public};
+use parlor_transport::discovery::ServerAddress;
 use parlor_turn::RuleSets;
 use password::Passwords;
 use rand_chacha::ChaCha12Rng;
@@ -230,15 +229,13 @@ impl Online {
         let boards =
             Boards::new(&store, config.memory.boards, clock, makes_definitions, || random.next_u64());
         let operations = operations::all();
-        let cluster = match config.cluster {
-            Some(config) => {
-                let (store, shards) = (store.clone(), shards.clone());
-                let starting =
-                    runtime.spawn(async move { Cluster::start(&config, &store, &address, &shards).await });
-                let started = starting.await.map_err(|error| OnlineError::Thread(error.into()))?;
-                Some(started?)
+        let cluster = match enter(config.cluster, &store, address, &shards, &runtime).await {
+            Ok(cluster) => cluster,
+            Err(error) => {
+                // Its drop would block, which this thread must not.
+                runtime.shutdown_background();
+                return Err(error);
             }
-            None => None,
         };
         let inner = Inner {
             store,
@@ -295,6 +292,20 @@ impl Online {
         }
         Ok(Online { services, running: Mutex::new(Some(Running { keeping, runtime })) })
     }
+}
+
+/// Makes the server a node of its cluster, if it has one.
+async fn enter(
+    config: Option<ClusterConfig>,
+    store: &Store,
+    address: ServerAddress,
+    shards: &Shards,
+    runtime: &Runtime,
+) -> Result<Option<Arc<Cluster>>, OnlineError> {
+    let Some(config) = config else { return Ok(None) };
+    let (store, shards) = (store.clone(), shards.clone());
+    let entering = runtime.spawn(async move { Cluster::start(&config, &store, &address, &shards).await });
+    Ok(Some(entering.await.map_err(|error| OnlineError::Thread(error.into()))??))
 }
 
 /// What this node answers other nodes.

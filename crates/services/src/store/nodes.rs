@@ -403,7 +403,8 @@ async fn is_pooled(client: &Client, other: &NodeSession) -> Result<bool, OpenErr
 
 fn node_row(row: &Row) -> Result<NodeRow, NodeFault> {
     let id = text(row, 1)?;
-    let id = id.parse().map_err(|error| NodeFault::Failed(format!("the table of nodes is damaged: {error}")))?;
+    let id =
+        id.parse().map_err(|error| NodeFault::Failed(format!("the table of nodes is damaged: {error}")))?;
     Ok(NodeRow {
         id,
         incarnation: number(row, 2)?,

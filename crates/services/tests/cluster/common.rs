@@ -76,6 +76,11 @@ impl Nodes {
         operator_token(&self.key, role, "ops", "tanks", "production")
     }
 
+    /// Takes the node that started last out of them.
+    pub(crate) fn take_last(&mut self) -> Service {
+        self.nodes.pop().unwrap().0
+    }
+
     /// Ends them and removes the schema.
     pub(crate) async fn end(self) {
         for Node(service) in self.nodes {

@@ -4,4 +4,5 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 mod common;
+mod nodes;
 mod rooms;

@@ -16,7 +16,8 @@ async fn row(nodes: &Nodes, id: &str) -> (i64, String) {
 /// Whether the node's lease has been renewed since this was called.
 async fn is_renewed(nodes: &Nodes, id: &str) {
     let statement = format!("SELECT lease_until FROM {}.nodes WHERE id = $1", nodes.scratch.schema);
-    let lease = async || -> i64 { nodes.scratch.operator.query_one(&statement, &[&id]).await.unwrap().get(0) };
+    let lease =
+        async || -> i64 { nodes.scratch.operator.query_one(&statement, &[&id]).await.unwrap().get(0) };
     let before = lease().await;
     within(async {
         while lease().await == before {

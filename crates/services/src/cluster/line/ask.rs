@@ -113,9 +113,9 @@ impl Connections {
         })?;
         let mut peers = lock(&self.peers);
         peers.retain(|address, _| nodes.with_certificate(address.fingerprint).is_some());
-        let peer = peers.entry(address).or_insert_with(|| {
-            Arc::new(Peer { places: Semaphore::new(AT_ONCE), kept: Mutex::default() })
-        });
+        let peer = peers
+            .entry(address)
+            .or_insert_with(|| Arc::new(Peer { places: Semaphore::new(AT_ONCE), kept: Mutex::default() }));
         Ok((address, Arc::clone(peer)))
     }
 

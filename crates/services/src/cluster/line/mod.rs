@@ -118,7 +118,9 @@ impl Handlers {
     async fn answer(&self, kind: &str, from: NodeName, body: Bytes) -> Answer {
         match self.0.get(kind) {
             Some(handler) => handler(from, body).await,
-            None => Err(Refusal::new(404, format!("this node answers no question {kind:?}: its build differs"))),
+            None => {
+                Err(Refusal::new(404, format!("this node answers no question {kind:?}: its build differs")))
+            }
         }
     }
 }
@@ -152,10 +154,8 @@ impl OpenLine {
         let tls = MutualTls::new(&identity, move |shown| known.get().with_certificate(shown).is_some());
         let failed = |error| LineError::Port { addr, error };
         let listener = tokio::net::TcpListener::bind(addr).await.map_err(failed)?;
-        let address = LineAddress {
-            addr: listener.local_addr().map_err(failed)?,
-            fingerprint: identity.fingerprint(),
-        };
+        let address =
+            LineAddress { addr: listener.local_addr().map_err(failed)?, fingerprint: identity.fingerprint() };
         let connections = Connections::new(tls.clone(), nodes.clone());
         let line = Line(Arc::new(Inner { address, connections }));
         Ok(OpenLine { line, listener: Listener { listener, tls, nodes } })

@@ -41,8 +41,7 @@ impl Table {
     }
 
     fn enter(&mut self, id: &str, at: LineAddress) {
-        let facts =
-            NodeFacts { address: String::new(), shards: 1, line: at.to_text(), build: String::new() };
+        let facts = NodeFacts { address: String::new(), shards: 1, line: at.to_text(), build: String::new() };
         self.rows.retain(|row| row.id != name(id));
         self.rows.push(NodeRow {
             id: name(id),
@@ -70,7 +69,9 @@ impl Table {
 /// Answers who asks, and what.
 fn echo() -> Handlers {
     let mut handlers = Handlers::default();
-    handlers.on("echo", async |from, body: Bytes| Ok([from.as_str().as_bytes(), b": ", &body[..]].concat().into()));
+    handlers.on("echo", async |from, body: Bytes| {
+        Ok([from.as_str().as_bytes(), b": ", &body[..]].concat().into())
+    });
     handlers.on("no", async |_, _| Err(Refusal::new(409, "not today")));
     handlers.on("large", async |_, _| Ok(vec![7; BODY_BYTES_MAX + 1].into()));
     handlers
