@@ -1,12 +1,14 @@
 //! Errors of operations, in one shape for HTTP and the JSON socket.
 
-use super::TOO_MANY_ROOMS;
 use crate::store::StoreError;
 use core::time::Duration;
 use hyper::StatusCode;
 use parlor_server::realm::InvalidId;
 use parlor_turn::Checks;
 use serde_json::{Value, json};
+
+/// The refusal's code for an account that waits in too many rooms.
+pub(super) const TOO_MANY_ROOMS: &str = "too_many_rooms";
 
 /// Why an operation failed.
 ///

@@ -114,8 +114,6 @@ pub use webhook::WebhookError;
 const THREADS: usize = 2;
 /// Time limit for pending work at the server's shutdown.
 const STOP_TIME: Duration = Duration::from_secs(5);
-/// The refusal's code for an account that waits in too many rooms.
-const TOO_MANY_ROOMS: &str = "too_many_rooms";
 /// The key's name in the store: it signs access tokens.
 const SIGNING_KEY: &str = "access-token-key";
 /// The key's name in the store: refresh tokens are derived from it.

@@ -1,5 +1,6 @@
 //! Boards: their definitions and seasons. Entries are in `entries.rs`.
 
+use super::definitions;
 use super::error::StoreError;
 use super::limits::Growth;
 use super::lives::Swept;
@@ -126,6 +127,7 @@ impl Store {
         let (realm, name) = (realm.clone(), name.clone());
         self.write_sparing(move |sql| {
             let board = board(sql, &realm, &name)?.ok_or(StoreError::Missing { what: "board" })?;
+            definitions::count_change(sql, &realm)?;
             sql.later(
                 "UPDATE boards SET name = NULL, changed_ms = $1 WHERE number = $2",
                 params![now_ms, board.number.0],
@@ -296,6 +298,7 @@ fn put(
     if let Some(before) = before {
         let (old, new) = (read_definition(&before.document)?, read_definition(document)?);
         must_keep_order(sql, before.number, (&old, &new))?;
+        definitions::count_change(sql, realm)?;
         sql.later(
             "UPDATE boards SET version = $1, changed_ms = $2, document = $3 WHERE number = $4",
             params![current + 1, now_ms, document, before.number.0],
@@ -320,6 +323,7 @@ fn put(
         let sentence = format!("an app's environment may have {BOARDS_MAX}; delete one that is not used");
         return Err(StoreError::Quota { what: "the boards", sentence }.into());
     }
+    definitions::count_change(sql, realm)?;
     sql.change(
         "INSERT INTO boards (realm, name, version, changed_ms, document) VALUES ($1, $2, $3, $4, $5)",
         params![realm, name.as_str(), 1_u64, now_ms, document],
@@ -339,6 +343,17 @@ fn must_keep_order(sql: &mut dyn Sql, number: BoardNumber, (old, new): (&Board, 
         return Err(StoreError::Invalid { what: "another order", sentence }.into());
     }
     Ok(())
+}
+
+/// A node may judge the first entry of a season by a definition that another node has just changed.
+pub(super) fn must_have_order(sql: &mut dyn Sql, number: BoardNumber, rules: &Board) -> Done<()> {
+    let mut rows = sql.rows("SELECT document FROM boards WHERE number = $1", params![number.0])?;
+    let Some(row) = rows.first_mut() else { return Ok(()) };
+    if read_definition(&row.bytes(0)?)?.order == rules.order {
+        return Ok(());
+    }
+    let reason = "another node has just defined the board with another order".to_owned();
+    Err(StoreError::Unavailable { retry_after_ms: 1_000, reason }.into())
 }
 
 /// Stores a season that is new, and ends those that the board no longer keeps.

@@ -103,7 +103,25 @@ impl Store {
                 "DELETE FROM definitions WHERE realm = $1 AND kind = $2 AND name = $3",
                 params![&realm, kind.as_str(), name.as_str()],
             )?;
-            if gone == 0 { Err(StoreError::Missing { what: "definition" }.into()) } else { Ok(()) }
+            if gone == 0 {
+                return Err(StoreError::Missing { what: "definition" }.into());
+            }
+            count_change(sql, &realm)
+        })
+        .await
+    }
+
+    /// Counts the changes of a realm's definitions by the nodes of a cluster.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub async fn definition_changes(&self, realm: &Realm) -> Result<u64, StoreError> {
+        let realm = realm.clone();
+        self.read(move |sql| {
+            let mut rows =
+                sql.rows("SELECT number FROM definition_changes WHERE realm = $1", params![&realm])?;
+            rows.first_mut().map_or(Ok(0), |row| row.number(0))
         })
         .await
     }
@@ -124,6 +142,19 @@ impl Store {
         })
         .await
     }
+}
+
+/// Counts a change of a realm's definitions, boards among them, so that other nodes read them again. A server alone
+/// counts nothing.
+pub(super) fn count_change(sql: &mut dyn Sql, realm: &Realm) -> Done<()> {
+    if !sql.is_shared() {
+        return Ok(());
+    }
+    sql.later(
+        "INSERT INTO definition_changes (realm, number) VALUES ($1, 1)
+         ON CONFLICT (realm) DO UPDATE SET number = definition_changes.number + 1",
+        params![realm],
+    )
 }
 
 fn read(row: &mut TableRow) -> Done<StoredDefinition> {
@@ -166,6 +197,7 @@ fn put(
             return Err(StoreError::Quota { what: "the definitions", sentence }.into());
         }
     }
+    count_change(sql, realm)?;
     sql.change(
         "INSERT INTO definitions (realm, kind, name, version, changed_ms, document) VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (realm, kind, name) DO UPDATE SET version = $4, changed_ms = $5, document = $6",

@@ -4,7 +4,8 @@
 //! changes to the [`EntryWatch`], which keeps that order: after the commit, in the order of the commits, and
 //! before the answer. If the callers' tasks reported them, an older score could replace a newer one.
 
-use super::boards::{BoardNumber, begin_season};
+use super::board_log;
+use super::boards::{BoardNumber, begin_season, must_have_order};
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::limits::Growth;
@@ -109,6 +110,8 @@ pub struct EntryChange {
     pub account: AccountId,
     /// Its key from here on; `None` if it is deleted.
     pub key: Option<Key>,
+    /// Counts the changes of the season in the order of their commits, where several nodes write.
+    pub number: Option<u64>,
 }
 
 /// Is told of committed changes of entries, by the committing thread and in the order of the commits. It must
@@ -180,7 +183,10 @@ impl Store {
         let account = account.clone();
         self.write_told(Growth::Spares, 0, move |sql| {
             if delete_entry(sql, board, season, &account)? {
-                Ok(((), vec![EntryChange { board, season, account: account.clone(), key: None }]))
+                let account = account.clone();
+                let mut gone = [EntryChange { board, season, account, key: None, number: None }];
+                board_log::append(sql, &mut gone)?;
+                Ok(((), gone.into()))
             } else {
                 Err(StoreError::Missing { what: "entry" }.into())
             }
@@ -390,8 +396,10 @@ pub(super) fn submit(
         write(sql, &judged)?;
         let NewScore { board, season, account, .. } = judged.score;
         let key = Some(judged.entry.key);
-        changes.push(EntryChange { board: *board, season: *season, account: account.clone(), key });
+        let (board, season, account) = (*board, *season, account.clone());
+        changes.push(EntryChange { board, season, account, key, number: None });
     }
+    board_log::append(sql, &mut changes)?;
     Ok((Ok(verdicts), changes))
 }
 
@@ -444,6 +452,9 @@ fn write(sql: &mut dyn Sql, judged: &Judged<'_>) -> Done<()> {
 /// Counts a new entry. The first one begins the season, and ends those that the board no longer keeps.
 fn count_in(sql: &mut dyn Sql, score: &NewScore) -> Done<()> {
     let NewScore { board, season, rules, ends_ms, .. } = score;
+    if sql.is_shared() && entries(sql, *board, *season)? == 0 {
+        must_have_order(sql, *board, rules)?;
+    }
     let counted = sql.change(
         "UPDATE board_seasons SET entries = entries + 1 WHERE board = $1 AND season = $2",
         params![board.0, season.0],
@@ -491,7 +502,9 @@ pub(super) fn erase(sql: &mut dyn Sql, realm: &Realm, account: &AccountId) -> Do
     )?;
     let change = |mut row: TableRow| {
         let (board, season) = (BoardNumber(row.number(0)?), Season(row.number(1)?));
-        Ok(EntryChange { board, season, account: account.clone(), key: None })
+        Ok(EntryChange { board, season, account: account.clone(), key: None, number: None })
     };
-    rows.into_iter().map(change).collect()
+    let mut changes = rows.into_iter().map(change).collect::<Done<Vec<_>>>()?;
+    board_log::append(sql, &mut changes)?;
+    Ok(changes)
 }

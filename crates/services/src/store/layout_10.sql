@@ -26,3 +26,24 @@ CREATE TABLE nodes (
     load_permille {int} NOT NULL,
     PRIMARY KEY (id)
 {small};
+
+-- Changes of entries of boards, for the other nodes of a cluster. `number` counts those of a season, from 1 and without a
+-- gap. A server alone writes none.
+CREATE TABLE board_log (
+    board {int} NOT NULL,
+    season {int} NOT NULL,
+    number {int} NOT NULL,
+    account {text} NOT NULL,
+    at_ms {int} NOT NULL,
+    PRIMARY KEY (board, season, number)
+{small};
+CREATE INDEX board_log_by_time ON board_log (at_ms);
+-- How many changes of a season were logged.
+ALTER TABLE board_seasons ADD COLUMN logged {int} NOT NULL DEFAULT 0;
+
+-- Counts the changes of a realm's definitions, boards among them. A server alone counts none.
+CREATE TABLE definition_changes (
+    realm {text} NOT NULL,
+    number {int} NOT NULL,
+    PRIMARY KEY (realm)
+{small};

@@ -16,6 +16,7 @@ mod accounts;
 mod address;
 mod backup;
 mod bans;
+mod board_log;
 mod boards;
 mod definitions;
 mod due;
@@ -54,6 +55,7 @@ mod webhooks;
 mod worker;
 
 pub use backup::{BackupFacts, check_backup};
+pub use board_log::LoggedChanges;
 pub use boards::{BOARD_BYTES_MAX, BOARDS_MAX, BoardNumber, EndedSeason, StoredBoard, StoredSeason};
 pub use definitions::{DEFINITION_BYTES_MAX, DEFINITIONS_MAX, DefinitionKind, StoredDefinition};
 pub use entries::{
@@ -372,6 +374,11 @@ impl Store {
     /// The name of this node of a cluster; `None` for a server that has the store alone.
     pub fn node(&self) -> Option<&NodeName> {
         self.inner.options.node.as_ref()
+    }
+
+    /// Whether other nodes of a cluster write to the store too.
+    pub fn is_shared(&self) -> bool {
+        self.node().is_some()
     }
 
     fn limits(&self) -> Limits {

@@ -357,6 +357,10 @@ impl Sql for Postgres {
         rows.first_mut().map_or(Ok(0), |row| row.number(0))
     }
 
+    fn is_shared(&self) -> bool {
+        self.takes_turns
+    }
+
     /// PostgreSQL grants the lock after the other writing transactions have ended, and releases it with this one.
     fn await_others(&mut self) -> Done<()> {
         self.control("LOCK TABLE boards, board_seasons, board_entries IN SHARE MODE")

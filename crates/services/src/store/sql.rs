@@ -80,6 +80,11 @@ pub(super) trait Sql: Send {
     /// Runs statements without parameters or rows, rarely: layouts and settings of a connection.
     fn control(&mut self, statements: &str) -> Done<()>;
 
+    /// Whether other nodes of a cluster write to the same database, each in turn.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Waits until no transaction of another connection has changes of boards that are not yet committed: a
     /// connection that was lost may still commit.
     fn await_others(&mut self) -> Done<()> {

@@ -376,6 +376,10 @@ impl Sql for Watched<'_> {
         self.sql.control(statements)
     }
 
+    fn is_shared(&self) -> bool {
+        self.sql.is_shared()
+    }
+
     fn await_others(&mut self) -> Done<()> {
         self.sql.await_others()
     }

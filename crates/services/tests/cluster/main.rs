@@ -3,6 +3,7 @@
 //! `PARLOR_POSTGRES=postgres://…` names the server; without it nothing is tested here.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
+mod boards;
 mod common;
 mod nodes;
 mod rooms;

@@ -103,8 +103,7 @@ async fn call(
     at_ms: u64,
 ) -> Result<Vec<u8>, Failure> {
     let count = usize::try_from(defined.board.tell.unwrap_or(0)).unwrap_or(usize::MAX);
-    let ranked = services.boards().ranked(services, defined, ended.season);
-    ranked.loaded(WAIT).await;
+    let ranked = services.boards().newest_ranks(services, defined, ended.season, WAIT).await?;
     let first: Vec<Shown> = match ranked.ask(|ranks| owned(ranks.page(1, count))) {
         Ok(first) => first,
         // They will not fit later either, and the season has ended all the same.

@@ -2,8 +2,9 @@
 //!
 //! The store's committing thread reports each changed entry, after the commit and in the order of the commits.
 //! So the ranks of a loaded season are always those of the stored entries. While a season is being loaded,
-//! reported changes are kept, and replace what the loader has read.
+//! reported changes are kept, and replace what the loader has read. `follow.rs` adds what other nodes of a cluster write.
 
+use super::follow::Position;
 use crate::store::{AccountId, BoardNumber, EntryChange, EntryWatch, LOADED_MAX, Store, StoreError};
 use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,6 +14,7 @@ use parlor_social::{Key, Loading, Ranks, Season};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::Instant;
 
 /// Time for which a question waits for ranks that are being loaded.
 pub(super) const WAIT: Duration = Duration::from_secs(2);
@@ -21,16 +23,16 @@ pub(super) const SHORT_WAIT: Duration = Duration::from_millis(100);
 /// Estimated bytes of an entry, from which a season is judged before it is loaded.
 const ENTRY_BYTES: usize = 80;
 /// New entries after which the memory is looked at again.
-const LOOK_AFTER: usize = 4096;
+pub(super) const LOOK_AFTER: usize = 4096;
 
 /// A season of a board.
 pub(super) type SeasonKey = (BoardNumber, Season);
 
 /// The ranks of all seasons in use.
 pub(crate) struct RankIndex {
-    seasons: Mutex<BTreeMap<SeasonKey, Arc<Ranked>>>,
+    pub(super) seasons: Mutex<BTreeMap<SeasonKey, Arc<Ranked>>>,
     /// Ranks whose memory [`trim`](Self::trim) frees: the committing thread must not wait for that.
-    dropped: Mutex<Vec<State>>,
+    pub(super) dropped: Mutex<Vec<State>>,
     bytes_max: usize,
     /// Memory of the current seasons that are being loaded: so many MiB at once, and the bytes that they will
     /// take.
@@ -51,18 +53,20 @@ pub(crate) struct RankIndex {
 
 /// The ranks of one season.
 pub(super) struct Ranked {
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// Whether loading has ended, well or not.
     is_done: watch::Sender<bool>,
     used: AtomicU64,
     /// Whether it is the board's current season, which gives no room to past ones.
     is_current: AtomicBool,
+    /// In a cluster: since when it has what other nodes have written. Held by whoever reads that.
+    pub(super) follows_since: tokio::sync::Mutex<Option<Instant>>,
 }
 
-enum State {
-    /// What was told meanwhile.
-    Loading(HashMap<AccountId, Option<Key>>),
-    Ready(Ranks),
+pub(super) enum State {
+    /// What was told meanwhile: the key of each entry, and the number of the change.
+    Loading(HashMap<AccountId, (Option<Key>, Option<u64>)>),
+    Ready(Ranks, Position),
     /// The store was not available.
     Failed,
     /// It has more entries than fit into the memory for ranks.
@@ -73,7 +77,7 @@ enum State {
 
 /// What a load has come to.
 enum Loaded {
-    Whole(Ranks),
+    Whole(Ranks, Position),
     TooLarge,
     NoRoom,
 }
@@ -149,10 +153,11 @@ impl RankIndex {
             _ => HashMap::new(),
         };
         *state = match loaded {
-            Ok(Loaded::Whole(mut ranks)) if is_wanted => {
-                let is_whole =
-                    told.into_iter().all(|(account, key)| apply(&mut ranks, &account, key).is_some());
-                if is_whole { State::Ready(ranks) } else { State::TooLarge }
+            Ok(Loaded::Whole(mut ranks, mut position)) if is_wanted => {
+                let is_whole = told.into_iter().all(|(account, (key, number))| {
+                    !position.keeps(&account, number) || apply(&mut ranks, &account, key).is_some()
+                });
+                if is_whole { State::Ready(ranks, position) } else { State::TooLarge }
             }
             Ok(Loaded::TooLarge) => State::TooLarge,
             Ok(Loaded::NoRoom) => State::NoRoom,
@@ -176,6 +181,8 @@ impl RankIndex {
         is_current: bool,
     ) -> Result<Loaded, StoreError> {
         self.settle(store).await?;
+        // What is logged beyond this may be missing in what is read.
+        let position = Position::before_loading(store, key).await?;
         let seasons = store.board_seasons(key.0).await?;
         let entries = seasons.iter().find(|stored| stored.season == key.1).map_or(0, |stored| stored.entries);
         let bytes = usize::try_from(entries).unwrap_or(usize::MAX).saturating_mul(ENTRY_BYTES);
@@ -190,7 +197,7 @@ impl RankIndex {
         reserved.fetch_add(bytes, Ordering::Relaxed);
         let index = Arc::clone(self);
         let loaded = match blocking(move || index.trim()).await {
-            Ok(()) => load_all(store, key, || is_current || self.past_fits()).await,
+            Ok(()) => load_all(store, key, position, || is_current || self.past_fits()).await,
             Err(error) => Err(error),
         };
         reserved.fetch_sub(bytes, Ordering::Relaxed);
@@ -223,6 +230,13 @@ impl RankIndex {
         let gone = gone.iter().filter_map(|key| seasons.remove(key));
         lock(&self.dropped).extend(gone.map(|ranked| ranked.replace(State::Failed)));
         self.is_grown.notify_one();
+    }
+
+    /// Counts new entries, and has the memory looked at after many.
+    pub(super) fn grows_by(&self, entries: usize) {
+        if entries > 0 && self.grown.fetch_add(entries, Ordering::Relaxed) + entries >= LOOK_AFTER {
+            self.is_grown.notify_one();
+        }
     }
 
     /// Gives memory back whenever the seasons have grown.
@@ -277,7 +291,12 @@ impl RankIndex {
 }
 
 /// All entries of a season, as long as there is room for them.
-async fn load_all(store: &Store, key: SeasonKey, has_room: impl Fn() -> bool) -> Result<Loaded, StoreError> {
+async fn load_all(
+    store: &Store,
+    key: SeasonKey,
+    position: Position,
+    has_room: impl Fn() -> bool,
+) -> Result<Loaded, StoreError> {
     let (mut loading, mut after) = (Loading::default(), String::new());
     loop {
         if !has_room() {
@@ -293,7 +312,7 @@ async fn load_all(store: &Store, key: SeasonKey, has_room: impl Fn() -> bool) ->
         let Some(more) = added.await? else { return Ok(Loaded::TooLarge) };
         loading = more;
         if is_last {
-            return blocking(|| Loaded::Whole(loading.finish())).await;
+            return blocking(|| Loaded::Whole(loading.finish(), position)).await;
         }
     }
 }
@@ -327,9 +346,7 @@ impl EntryWatch for RankIndex {
                 }
             };
         }
-        if grown > 0 && self.grown.fetch_add(grown, Ordering::Relaxed) + grown >= LOOK_AFTER {
-            self.is_grown.notify_one();
-        }
+        self.grows_by(grown);
     }
 
     /// The seasons are loaded again, from what is stored.
@@ -351,7 +368,7 @@ enum Told {
 }
 
 /// `None` if the entry has no room; otherwise whether it is new.
-fn apply(ranks: &mut Ranks, account: &AccountId, key: Option<Key>) -> Option<bool> {
+pub(super) fn apply(ranks: &mut Ranks, account: &AccountId, key: Option<Key>) -> Option<bool> {
     match key {
         Some(key) => ranks.put(account.as_str(), key).ok().map(|before| before.is_none()),
         None => {
@@ -362,18 +379,24 @@ fn apply(ranks: &mut Ranks, account: &AccountId, key: Option<Key>) -> Option<boo
 }
 
 impl Ranked {
-    fn new(state: State, is_done: bool) -> Self {
+    pub(super) fn new(state: State, is_done: bool) -> Self {
         let (is_done, _) = watch::channel(is_done);
         let (used, is_current) = (AtomicU64::new(0), AtomicBool::new(false));
-        Ranked { state: Mutex::new(state), is_done, used, is_current }
+        let follows_since = tokio::sync::Mutex::new(None);
+        Ranked { state: Mutex::new(state), is_done, used, is_current, follows_since }
     }
 
     /// Takes in a change.
     fn tell(&self, change: &EntryChange) -> Told {
         let mut state = lock(&self.state);
         let has_grown = match &mut *state {
-            State::Loading(told) => Some(told.insert(change.account.clone(), change.key).is_none()),
-            State::Ready(ranks) => apply(ranks, &change.account, change.key),
+            State::Loading(told) => {
+                Some(told.insert(change.account.clone(), (change.key, change.number)).is_none())
+            }
+            State::Ready(ranks, position) => match position.takes(&change.account, change.number) {
+                true => apply(ranks, &change.account, change.key),
+                false => Some(false),
+            },
             State::Failed | State::TooLarge | State::NoRoom => Some(false),
         };
         match has_grown {
@@ -397,7 +420,7 @@ impl Ranked {
     /// Asks the ranks. The committing thread waits meanwhile, so `ask` must be short.
     pub(super) fn ask<T>(&self, ask: impl FnOnce(&Ranks) -> T) -> Result<T, NoRanks> {
         match &*lock(&self.state) {
-            State::Ready(ranks) => Ok(ask(ranks)),
+            State::Ready(ranks, _) => Ok(ask(ranks)),
             State::TooLarge | State::NoRoom => Err(NoRanks::TooLarge),
             State::Loading(_) | State::Failed => Err(NoRanks::NotYet),
         }
@@ -407,7 +430,7 @@ impl Ranked {
         self.ask(Ranks::bytes).unwrap_or(0)
     }
 
-    fn replace(&self, state: State) -> State {
+    pub(super) fn replace(&self, state: State) -> State {
         core::mem::replace(&mut *lock(&self.state), state)
     }
 }

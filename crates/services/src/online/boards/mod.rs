@@ -1,11 +1,12 @@
 //! Boards: their definitions in memory, their seasons, and the operations on them.
 //!
-//! `index.rs` has the ranks, `submit.rs` what is written, `read.rs` what is read, `define.rs` what operators do,
+//! `index.rs` has the ranks, `follow.rs` adds what other nodes write, `submit.rs` what is written, `read.rs` what is read, `define.rs` what operators do,
 //! `awards.rs` what rules of games give, `ends.rs` the webhook call at the end of a season.
 
 mod awards;
 mod define;
 mod ends;
+mod follow;
 mod index;
 mod read;
 mod submit;
@@ -23,6 +24,7 @@ use super::realm_cache::{Changing, RealmCache};
 use super::table::Caller;
 use crate::store::{AccountId, BoardNumber, EntryWatch, NewScore, Store, StoreError, StoredBoard};
 use core::time::Duration;
+use follow::AGE_MAX;
 use index::{NoRanks, RankIndex, Ranked};
 use parlor_hub::budget::Rate;
 use parlor_server::embed::{Clock, lock};
@@ -165,6 +167,30 @@ impl Boards {
         self.index.season(services.store(), (board.number, season), season == current)
     }
 
+    /// The same, with what other nodes have written. Waits a while for ranks that are being loaded.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    async fn newest_ranks(
+        &self,
+        services: &Services,
+        board: &Defined,
+        season: Season,
+        wait: Duration,
+    ) -> Result<Arc<Ranked>, Failure> {
+        let ranked = self.ranked(services, board, season);
+        ranked.loaded(wait).await;
+        let key = (board.number, season);
+        if !services.store().is_shared() || self.index.follow(services.store(), key, &ranked, AGE_MAX).await?
+        {
+            return Ok(ranked);
+        }
+        let again = self.ranked(services, board, season);
+        again.loaded(wait).await;
+        self.index.follow(services.store(), key, &again, AGE_MAX).await?;
+        Ok(again)
+    }
+
     /// Charges a player who asks for a past season that is not in memory: to load one is much work.
     fn charge_past(
         &self,
@@ -193,7 +219,8 @@ async fn read_all(services: &Services, realm: &Realm) -> Result<RealmBoards, Fai
 /// Gives back the memory of ranks that is beyond its bound, and reports the ends of seasons.
 pub(super) async fn look_after(services: Services) {
     let index = Arc::clone(services.boards().index());
-    tokio::join!(index.look_after(), ends::tell_ends(services));
+    let following = follow::follow_all(&index, services.store());
+    tokio::join!(Arc::clone(&index).look_after(), following, ends::tell_ends(services.clone()));
 }
 
 fn board_name(text: &str) -> Result<Name, Failure> {

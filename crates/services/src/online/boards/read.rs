@@ -426,8 +426,7 @@ async fn page(
     ask: impl FnOnce(&Ranks) -> Vec<Shown>,
 ) -> Result<BoardPage, Failure> {
     services.boards().charge_past(services, caller, defined, season)?;
-    let ranked = services.boards().ranked(services, defined, season);
-    ranked.loaded(WAIT).await;
+    let ranked = services.boards().newest_ranks(services, defined, season, WAIT).await?;
     let asked = ranked.ask(|ranks| (ask(ranks), ranks.len() as u64));
     let (shown, entries_total) = asked.map_err(no_ranks)?;
     let accounts: Result<Vec<AccountId>, Failure> =

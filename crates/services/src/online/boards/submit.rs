@@ -10,10 +10,11 @@ use crate::online::receipts::{ScoreReceipt, bad as bad_receipt};
 use crate::online::secrets::check_request_id;
 use crate::online::table::Caller;
 use crate::store::{AccountId, NewScore, Receipt, SCORES_MAX, ScoreRefusal, StoreError};
+use core::time::Duration;
 use futures_util::future::join_all;
 use parlor_server::realm::Realm;
 use parlor_social::limits::{EXTRA_BYTES_MAX, ID_BYTES_MAX};
-use parlor_social::{Board, Entry, Keep, Refused, Submission, Verdict, Writers, mark_of};
+use parlor_social::{Board, Entry, Keep, Ranks, Refused, Submission, Verdict, Writers, mark_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -124,7 +125,7 @@ pub(crate) async fn submit(
         services.boards().scores.charge(&realm, &account)?;
     }
     let checked = check(&services, &caller, &realm, input, "").await?;
-    if let Some(verdict) = known_to_change_nothing(&services, &checked) {
+    if let Some(verdict) = known_to_change_nothing(&services, &checked).await {
         return Ok(shown(&services, &checked, &verdict).await);
     }
     let verdicts = store(&services, &realm, std::slice::from_ref(&checked), |_| String::new()).await?;
@@ -263,12 +264,14 @@ fn said(extra: &Value, path: &str) -> Result<Vec<u8>, Failure> {
 
 /// The verdict of a score that cannot change its entry, from memory: what is in the ranks was committed. Most
 /// scores of a game are of this kind.
-fn known_to_change_nothing(services: &Services, checked: &Checked) -> Option<Verdict> {
+async fn known_to_change_nothing(services: &Services, checked: &Checked) -> Option<Verdict> {
     let NewScore { rules, season, account, submission, .. } = &checked.score;
     if rules.keep != Keep::Best || rules.attempts.is_some() || checked.score.receipt.is_some() {
         return None;
     }
-    let ranked = services.boards().ranked(services, &checked.defined, *season);
+    // Without these ranks the store judges.
+    let ranked =
+        services.boards().newest_ranks(services, &checked.defined, *season, Duration::ZERO).await.ok()?;
     let key = ranked.ask(|ranks| ranks.key(account.as_str())).ok().flatten()?;
     // The one that has made the entry may come again: only the store knows its id.
     let given = (rules.turned(submission.score), rules.turned(submission.sub));
@@ -326,11 +329,22 @@ fn refused(refusal: ScoreRefusal, path: &str) -> Failure {
 
 async fn shown(services: &Services, checked: &Checked, verdict: &Verdict) -> SubmittedScore {
     let NewScore { rules, season, account, .. } = &checked.score;
-    let ranked = services.boards().ranked(services, &checked.defined, *season);
-    ranked.loaded(SHORT_WAIT).await;
-    let standing = ranked
-        .ask(|ranks| (ranks.standing(account.as_str()).map(|standing| standing.rank), ranks.len() as u64))
-        .ok();
+    let ranked = services.boards().newest_ranks(services, &checked.defined, *season, SHORT_WAIT).await.ok();
+    if let Some(ranked) = ranked.as_ref().filter(|_| services.store().is_shared()) {
+        // Another node may have made this entry a moment ago.
+        let key = ranked.ask(|ranks| ranks.key(account.as_str()));
+        if key.is_ok_and(|key| key != Some(verdict.entry.key)) {
+            let key = (checked.score.board, *season);
+            let followed =
+                services.boards().index().follow(services.store(), key, ranked, Duration::ZERO).await;
+            if let Err(error) = followed {
+                tracing::debug!(%error, "a score is answered without its rank");
+            }
+        }
+    }
+    let standing =
+        |ranks: &Ranks| (ranks.standing(account.as_str()).map(|standing| standing.rank), ranks.len() as u64);
+    let standing = ranked.and_then(|ranked| ranked.ask(standing).ok());
     SubmittedScore {
         board: checked.defined.name.to_string(),
         account: account.to_string(),

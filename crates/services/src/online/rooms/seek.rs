@@ -9,9 +9,9 @@
 use super::handlers::{CreateRoom, New, RoomAnswer, read_criteria};
 use super::search::{LOOKED_AT_MAX, Search, Wanted, hash};
 use super::{change, look};
-use crate::online::failure::{Failure, Kind};
+use crate::online::Services;
+use crate::online::failure::{Failure, Kind, TOO_MANY_ROOMS};
 use crate::online::table::Caller;
-use crate::online::{Services, TOO_MANY_ROOMS};
 use crate::store::{AccountId, GATHERING_ROOMS_MAX, StoreError};
 use parlor_turn::limits::{NAME_CHARS_MAX, PLAYERS_MAX, WORD_PATTERN};
 use parlor_turn::{Actor, Config, Criteria, Op, Visibility};

@@ -140,7 +140,8 @@ async fn t3_a_commit_of_which_nobody_knows_has_the_ranks_loaded_again() {
     let fixture = Fixture::open(3, usize::MAX).await;
     let before = fixture.ready().await;
     let (board, season, account) = (fixture.board, Season(0), player(1));
-    let change = EntryChange { board, season, account, key: Some(Key { score: 99, sub: 0, at_ms: 1 }) };
+    let change =
+        EntryChange { board, season, account, key: Some(Key { score: 99, sub: 0, at_ms: 1 }), number: None };
     fixture.index.unsure(&[change]);
     fixture.assert_whole().await;
     assert!(!Arc::ptr_eq(&before, &fixture.ready().await));
@@ -157,7 +158,7 @@ async fn t3_after_a_commit_of_which_nobody_knows_a_load_waits_for_the_writes_und
         let syncs = disk.clone();
         tokio::task::spawn_blocking(move || syncs.wait_for_sync_after(begun)).await.unwrap();
         let (board, season, account) = (fixture.board, Season(0), player(1));
-        fixture.index.unsure(&[EntryChange { board, season, account, key: None }]);
+        fixture.index.unsure(&[EntryChange { board, season, account, key: None, number: None }]);
         let ranked = fixture.index.season(&fixture.store, (board, season), true);
         ranked.loaded(SHORT_WAIT).await;
         let asked = ranked.ask(Ranks::len);
@@ -181,6 +182,7 @@ async fn t3_ranks_beyond_the_memory_are_dropped_and_loaded_again_or_refused() {
         season: Season(7),
         account: player(number),
         key: Some(Key::default()),
+        number: None,
     });
     fixture.index.committed(&scores.collect::<Vec<_>>());
     assert!(fixture.index.bytes() > 60_000);
