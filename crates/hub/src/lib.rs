@@ -22,8 +22,9 @@ mod shards;
 
 pub use admission_policy::Origin;
 pub use hub::{
-    Config, Hub, HubEvent, KeptSeats, MatchFilter, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails,
-    RoomPage, RoomQuery, RoomSummary, StateMemory, Stats, USER_SEATS_MAX, UserSeats,
+    ClusterConfig, ClusterView, Config, Entered, EnteredRoom, Hub, HubEvent, KeptSeats, Located, MatchFilter,
+    NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, RoomSummary, RoomUid,
+    StateMemory, Stats, USER_SEATS_MAX, UserSeats,
 };
 pub use room::MemberSummary;
 pub use shards::Shards;

@@ -17,6 +17,7 @@ pub use crate::kept::KeptQuota;
 pub use crate::match_log_queue::{Mark, MatchKey, MatchLogReceiver, QueuedEntry};
 pub use crate::metrics::{Figures, Label, Metrics, OPERATIONS_MAX};
 pub use crate::mutex::lock;
+pub use crate::node::{Node, Wanted};
 pub use crate::pace::Pace;
 pub use crate::quic::GOING_DOWN;
 pub use crate::shard::{Shards, Stopped};
@@ -54,6 +55,11 @@ pub trait Services: Send + Sync {
 
     /// Writes their metrics.
     fn write_figures<'a>(&'a self, to: &'a mut Figures) -> BoxFuture<'a, ()>;
+
+    /// The node that the server is; `None` for a server that is alone.
+    fn node(&self) -> Option<Arc<dyn Node>> {
+        None
+    }
 
     /// Notifies their connections of the shutdown.
     fn say_goodbye(&self) -> BoxFuture<'_, ()>;

@@ -45,6 +45,7 @@ mod kept;
 mod match_log_queue;
 mod metrics;
 mod mutex;
+mod node;
 mod origin;
 mod pace;
 mod quic;

@@ -10,9 +10,10 @@ use crate::error::{ServerFailed, StartError};
 use crate::http::{Facts, Site};
 use crate::inside;
 use crate::match_log_queue::MatchLogQueue;
+use crate::node::NodeShard;
 use crate::quic::Quic;
 use crate::recorder::Recorder;
-use crate::shard::{self, DRAIN_TIME, Directory, Shard, Shards};
+use crate::shard::{self, Beside, DRAIN_TIME, Directory, Shard, Shards};
 use crate::tcp;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -148,7 +149,10 @@ async fn work(
     let shard = shards.own().clone();
     let (numbers, known) = (shard.numbers(), Arc::clone(&facts));
     let quic = Quic::new(engine, limits.quic, access.clone(), numbers, handshake_time, known);
-    let running = shard::run(hub, clock, inputs, Some(quic), directory, (recorder, match_logs));
+    let node = services.as_ref().and_then(|services| services.node());
+    let node = node.map(|node| NodeShard::new(node, shards.own_number()));
+    let beside = Beside { recorder, match_logs, node };
+    let running = shard::run(hub, clock, inputs, Some(quic), directory, beside);
     let site = Site::new(
         shards,
         facts,

@@ -1,6 +1,7 @@
 //! Admits clients to rooms and announces them.
 
 use super::cycle::{MEASURE_INTERVAL, Timer};
+use super::locate::Opening;
 use super::resume::welcome_to;
 use super::{Config, Hub, HubEvent, Output, RETRY_AFTER_SHUTDOWN, Seated};
 use crate::admission_policy::{Admitted, Guess, Origin, Outcome};
@@ -19,17 +20,40 @@ use std::time::Duration;
 /// The detail sent to a client that must wait, whatever it asked for.
 const TOO_MANY_GUESSES: &str = "too many wrong room codes or tokens came from your network";
 
-/// A hello that may be answered here.
-struct Judged {
+/// A hello that may be answered here, as far as that depends on no token.
+#[derive(Debug)]
+pub(super) struct Received {
     /// The protocol version in use.
-    version: u16,
-    admitted: Admitted,
+    pub(super) version: u16,
     /// Its charge until the answer is known.
-    guess: Option<Guess>,
+    pub(super) guess: Option<Guess>,
+}
+
+/// A hello that may be answered here.
+#[derive(Debug)]
+pub(super) struct Judged {
+    /// The protocol version in use.
+    pub(super) version: u16,
+    pub(super) admitted: Admitted,
+    /// Its charge until the answer is known.
+    pub(super) guess: Option<Guess>,
+}
+
+/// The end of an admission.
+pub(super) struct Concluded {
+    pub(super) seated: Result<(Welcome, Entry), Rejection>,
+    pub(super) user: Option<String>,
+    pub(super) guess: Option<Guess>,
+}
+
+impl Concluded {
+    pub(super) fn reject(answer: Rejection, guess: Option<Guess>) -> Self {
+        Concluded { seated: Err(answer), user: None, guess }
+    }
 }
 
 /// How an admitted client enters its room.
-enum Entry {
+pub(super) enum Entry {
     /// As a new member.
     New,
     /// As the member that was lost.
@@ -47,12 +71,47 @@ impl Hub {
             return self.restart(connection, &hello, &resume, now);
         }
         let origin = state.origin;
-        let (mut user, mut guess) = (None, None);
-        let seated = self.judge(&hello, origin, now).and_then(|judged| {
-            user.clone_from(&judged.admitted.user);
-            guess = judged.guess;
-            self.seat(connection, &hello, &judged.admitted, judged.version, now)
-        });
+        match self.receive(&hello, origin, now) {
+            Ok(received) if self.is_unknown(&hello.intent) => self.locate(connection, hello, received, now),
+            Ok(received) => self.admit_here(connection, hello, received, now),
+            Err(answer) => self.conclude(connection, &hello, Concluded::reject(answer, None), now),
+        }
+    }
+
+    /// Answers a hello whose room, if it is anywhere, is here.
+    pub(super) fn admit_here(
+        &mut self,
+        connection: ConnectionId,
+        hello: Hello,
+        received: Received,
+        now: Instant,
+    ) {
+        let Judged { version, admitted, guess } = match self.judge(&hello, received, now) {
+            Ok(judged) => judged,
+            Err(answer) => {
+                return self.conclude(connection, &hello, Concluded::reject(answer, None), now);
+            }
+        };
+        if let Intent::Create(settings) = &hello.intent
+            && self.cluster.is_some()
+        {
+            let settings = settings.clone();
+            let opening = Opening { hello, settings, judged: Judged { version, admitted, guess } };
+            return self.begin_entering(connection, opening, now);
+        }
+        let seated = self.seat(connection, &hello, &admitted, version, now);
+        self.conclude(connection, &hello, Concluded { seated, user: admitted.user, guess }, now);
+    }
+
+    /// Sends the answer to a hello, and settles its guess.
+    pub(super) fn conclude(
+        &mut self,
+        connection: ConnectionId,
+        hello: &Hello,
+        concluded: Concluded,
+        now: Instant,
+    ) {
+        let Concluded { seated, user, guess } = concluded;
         let (answer, entry) = match seated {
             Ok((welcome, entry)) => (Answer::Welcome(Box::new(welcome)), entry),
             Err(answer) => {
@@ -63,7 +122,7 @@ impl Hub {
             }
         };
         if let Some(guess) = guess {
-            self.policy.settle_guess(guess, outcome(&hello, &answer), now);
+            self.policy.settle_guess(guess, outcome(hello, &answer), now);
         }
         let state = self.connections.get_mut(&connection).expect("a connection that says hello is known");
         state.key = hello.key;
@@ -72,7 +131,7 @@ impl Hub {
                 self.begin_anew(connection, older, None, *welcome, next, now);
             }
             (Answer::Welcome(welcome), entry) => {
-                self.enter(connection, &hello, *welcome, user, matches!(entry, Entry::Returned), now);
+                self.enter(connection, hello, *welcome, user, matches!(entry, Entry::Returned), now);
             }
             (answer, _) => state.session.answer(answer, now),
         }
@@ -118,7 +177,7 @@ impl Hub {
     }
 
     /// Finds or opens the room and reserves the seat.
-    fn seat(
+    pub(super) fn seat(
         &mut self,
         connection: ConnectionId,
         hello: &Hello,
@@ -137,8 +196,21 @@ impl Hub {
             }
             Intent::Resume(_) | Intent::Path(_) => unreachable!("it was answered before"),
         };
+        let id = id.map_err(Rejection::Refused)?;
+        self.take_seat(connection, hello, (version, user), id, now)
+    }
+
+    /// Reserves the seat in a room. `user` is a user that may have had one there.
+    pub(super) fn take_seat(
+        &mut self,
+        connection: ConnectionId,
+        hello: &Hello,
+        (version, user): (u16, Option<&str>),
+        id: RoomId,
+        now: Instant,
+    ) -> Result<(Welcome, Entry), Rejection> {
         let spectates = hello.spectates();
-        let id = id.and_then(|id| self.joined_room(id, spectates)).map_err(Rejection::Refused)?;
+        let id = self.joined_room(id, spectates).map_err(Rejection::Refused)?;
         let session = self.draw_session();
         if let Some((older, member)) = user.and_then(|user| self.away_user(id, user, spectates)) {
             let next = self.draw_token();
@@ -172,9 +244,17 @@ impl Hub {
 
     /// Returns the address of the hub that is responsible, if it is another one of the same server.
     fn elsewhere(&mut self, intent: &Intent) -> Option<String> {
+        if let (Some(cluster), Intent::Create(settings)) = (&self.cluster, intent) {
+            let is_first = self.config.shards.own() == 0 && settings.code.is_none();
+            if let Some(address) = cluster.opens_at(is_first, || self.random.next_u32()) {
+                return Some(address);
+            }
+        }
         let shards = &mut self.config.shards;
         let address = match intent {
             Intent::Create(RoomSettings { code: None, .. }) => shards.spread(),
+            // A hub of a cluster asks where the room is: perhaps at another node.
+            Intent::Join { .. } if self.cluster.is_some() => None,
             Intent::Create(RoomSettings { code: Some(code), .. }) | Intent::Join { code, .. } => {
                 shards.elsewhere(*code)
             }
@@ -192,12 +272,15 @@ impl Hub {
         }
     }
 
-    /// Checks whether the hello may be answered at all, and here. Independent of which rooms exist.
-    fn judge(&mut self, hello: &Hello, origin: Origin, now: Instant) -> Result<Judged, Rejection> {
+    /// Checks whether the hello may be answered at all, and here. Independent of which rooms exist, and of its token.
+    fn receive(&mut self, hello: &Hello, origin: Origin, now: Instant) -> Result<Received, Rejection> {
         let version = self.understand(hello).map_err(Rejection::Refused)?;
         if self.is_shutting_down {
             let detail = "the server is going down".into();
             return Err(Rejection::RetryAfter(RetryAfter { after: RETRY_AFTER_SHUTDOWN, detail }));
+        }
+        if let Some(answer) = self.cluster.as_ref().and_then(|cluster| cluster.lapsed()) {
+            return Err(answer);
         }
         if let Some(address) = self.elsewhere(&hello.intent) {
             return Err(Rejection::Redirect(Redirect { address }));
@@ -207,6 +290,13 @@ impl Hub {
         if is_guess(hello) {
             guess = Some(self.policy.begin_guess(origin, has_token, now).map_err(wait)?);
         }
+        Ok(Received { version, guess })
+    }
+
+    /// Verifies the hello's token.
+    fn judge(&mut self, hello: &Hello, received: Received, now: Instant) -> Result<Judged, Rejection> {
+        let Received { version, mut guess } = received;
+        let has_token = hello.auth != Auth::Anonymous;
         let admitted = self.policy.admit(hello, now).map_err(Rejection::Refused);
         let judged = admitted.and_then(|admitted| {
             if let (Some(guess), Some(user)) = (&mut guess, &admitted.user)
@@ -254,6 +344,22 @@ impl Hub {
         origin: Origin,
         now: Instant,
     ) -> Result<RoomId, Refusal> {
+        self.count_opening(hello, admitted, settings)?;
+        let opened = self.open_counted(hello, settings, origin, now);
+        match &opened {
+            Ok(id) => self.set_keeper(*id, settings, admitted),
+            Err(_) => self.uncount_opening(hello, settings, admitted),
+        }
+        opened
+    }
+
+    /// Checks whether the client may open one more room, and counts it against its quota.
+    pub(super) fn count_opening(
+        &mut self,
+        hello: &Hello,
+        admitted: &Admitted,
+        settings: &RoomSettings,
+    ) -> Result<(), Refusal> {
         let kind = settings.kind;
         if kind == RoomKind::Dedicated && !self.config.dedicated {
             return Err(Refusal::RoomKind { kind });
@@ -262,22 +368,29 @@ impl Hub {
             return Err(Refusal::NotKept);
         }
         let opens = 1 + usize::from(settings.spectator_delay_ms > 0);
-        if self.rooms.len() + opens > self.config.rooms_max {
+        let entering = self.cluster.as_ref().map_or(0, |cluster| cluster.entering());
+        if self.rooms.len() + entering + opens > self.config.rooms_max {
             return Err(Refusal::ServerFull);
         }
         if settings.keep {
             self.policy.keep(hello, admitted)?;
         }
-        let opened = self.open_counted(hello, settings, origin, now);
-        match (&opened, admitted.user.as_deref().filter(|_| settings.keep)) {
-            (Ok(id), Some(user)) => {
-                let seated = self.rooms.get_mut(id).expect("the room was just opened");
-                seated.keeper = Some(user.to_owned());
-            }
-            (Err(_), Some(user)) => self.policy.keep_ended(&hello.app, &hello.environment, user),
-            (_, None) => {}
+        Ok(())
+    }
+
+    /// Lets a new room count against its opener's quota until it ends.
+    pub(super) fn set_keeper(&mut self, id: RoomId, settings: &RoomSettings, admitted: &Admitted) {
+        if let Some(user) = admitted.user.as_deref().filter(|_| settings.keep) {
+            let seated = self.rooms.get_mut(&id).expect("the room was just opened");
+            seated.keeper = Some(user.to_owned());
         }
-        opened
+    }
+
+    /// Uncounts a room that was counted and not opened.
+    pub(super) fn uncount_opening(&mut self, hello: &Hello, settings: &RoomSettings, admitted: &Admitted) {
+        if let Some(user) = admitted.user.as_deref().filter(|_| settings.keep) {
+            self.policy.keep_ended(&hello.app, &hello.environment, user);
+        }
     }
 
     /// Opens a room whose quotas are checked and counted.
@@ -288,25 +401,45 @@ impl Hub {
         origin: Origin,
         now: Instant,
     ) -> Result<RoomId, Refusal> {
-        let kind = settings.kind;
         let id = RoomId(self.next_room);
-        let code = match settings.code {
-            Some(code) => {
-                self.directory.choose(code, id).map_err(|_| Refusal::CodeTaken)?;
-                code
-            }
-            None => {
-                let (random, shards) = (&mut self.random, &self.config.shards);
-                let extra = self.policy.code_letters_extra(now);
-                // A guess goes to the hub that owns the code, so only the density of its share counts.
-                let of_rooms = code::len_for((self.directory.len() + 1) * shards.count()) + extra;
-                let len = match kind {
-                    RoomKind::Match => code::MATCH_ID_LEN,
-                    RoomKind::PlayerHosted | RoomKind::Dedicated => of_rooms.min(code::CODE_LEN_MAX),
-                };
-                self.directory.draw(id, len, || random.next_u32(), |code| shards.is_home(code))
+        let code = self.take_code(id, settings, now)?;
+        self.make_room(hello, settings, origin, (id, code), now)
+    }
+
+    /// Registers a room under its chosen code, or under a drawn one.
+    pub(super) fn take_code(
+        &mut self,
+        id: RoomId,
+        settings: &RoomSettings,
+        now: Instant,
+    ) -> Result<RoomCode, Refusal> {
+        if let Some(code) = settings.code {
+            self.directory.choose(code, id).map_err(|_| Refusal::CodeTaken)?;
+            return Ok(code);
+        }
+        let (random, shards) = (&mut self.random, &self.config.shards);
+        let extra = self.policy.code_letters_extra(now);
+        // Without a cluster a guess goes to the hub that owns the code, so only the density of its share counts.
+        let elsewhere = self.cluster.as_ref().map_or(0, |cluster| cluster.rooms_elsewhere());
+        let rooms = ((self.directory.len() + 1) * shards.count()).saturating_add(elsewhere);
+        let len = match settings.kind {
+            RoomKind::Match => code::MATCH_ID_LEN,
+            RoomKind::PlayerHosted | RoomKind::Dedicated => {
+                (code::len_for(rooms) + extra).min(code::CODE_LEN_MAX)
             }
         };
+        Ok(self.directory.draw(id, len, || random.next_u32(), |code| shards.is_home(code)))
+    }
+
+    /// Opens a room that is registered under its code.
+    pub(super) fn make_room(
+        &mut self,
+        hello: &Hello,
+        settings: &RoomSettings,
+        origin: Origin,
+        (id, code): (RoomId, RoomCode),
+        now: Instant,
+    ) -> Result<RoomId, Refusal> {
         let setup = Setup {
             id,
             code,
@@ -327,7 +460,7 @@ impl Hub {
             Refusal::BadRequest { detail: error.to_string() }
         })?;
         let seated = Seated { part, ..Seated::new(room, origin) };
-        self.next_room = seated.copy().unwrap_or(id).0 + shards;
+        self.next_room = self.next_room.max(seated.copy().unwrap_or(id).0 + shards);
         self.outputs.extend(head.map(|bytes| Output::Recorded { room: id, bytes }));
         self.outputs.push_back(Output::Event(HubEvent::RoomOpened(self.summary(&seated))));
         for room in [id].into_iter().chain(seated.copy()) {

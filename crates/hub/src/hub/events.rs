@@ -1,5 +1,6 @@
 //! Outputs and events of a hub for its driver.
 
+use super::locate::{EnteredRoom, RoomUid};
 use crate::room::{Counters, KeptEntry, Room, Setup};
 use parlor_proto::session::Rejection;
 use parlor_proto::wire::control::LeaveReason;
@@ -47,6 +48,33 @@ pub enum Output {
         number: u64,
         /// The entry.
         entry: KeptEntry,
+    },
+    /// Find out where the room with this code is, of this game and environment, and answer by
+    /// [`Hub::handle_located`](super::Hub::handle_located). Of a hub of a cluster alone, as the next two.
+    Locate {
+        /// The client that asks.
+        connection: ConnectionId,
+        /// The code.
+        code: RoomCode,
+        /// The client's game.
+        app: String,
+        /// The client's environment.
+        environment: String,
+    },
+    /// Enter a room in the store under its code, if no room has it, and answer by
+    /// [`Hub::handle_entered`](super::Hub::handle_entered).
+    Enter {
+        /// The client that opens it.
+        connection: ConnectionId,
+        /// The room.
+        room: EnteredRoom,
+    },
+    /// Delete the room's entry, if there is one with this uid.
+    Left {
+        /// Its code.
+        code: RoomCode,
+        /// Its name for ever.
+        uid: RoomUid,
     },
     /// An event for operators.
     Event(HubEvent),

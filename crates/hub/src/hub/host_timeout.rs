@@ -9,6 +9,7 @@
 
 use super::cycle::Timer;
 use super::{Hub, Seated};
+use crate::cluster::tenure::Decision;
 use crate::room::{self, Room, Succession, for_authority};
 use parlor_proto::session::Outgoing;
 use parlor_proto::{CloseReason, ConnectionId, Epoch, Instant, MemberId, RoomId};
@@ -110,7 +111,9 @@ impl Hub {
             // the network before the hub may be down.
             let heard: Vec<MemberId> =
                 heard.into_iter().filter(|(_, at)| *at + patience > now).map(|(id, _)| id).collect();
-            if !heard.is_empty() {
+            // Without a lease another node may be about to open the room: naming a host waits.
+            let may_name = self.cluster.as_ref().is_none_or(|cluster| cluster.may(Decision::NameHost));
+            if !heard.is_empty() && may_name {
                 self.tell_untaken(room, host, now);
                 self.tell(room, room::Input::HostSilent { heard }, now);
             }

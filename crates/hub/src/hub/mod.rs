@@ -9,6 +9,7 @@ mod gone;
 mod host_timeout;
 mod index;
 mod kept;
+mod locate;
 mod memory;
 mod part;
 mod resume;
@@ -22,6 +23,7 @@ pub use admin::{
 };
 pub use events::{HubEvent, Output, RoomSummary, Stats};
 pub use kept::KeptSeats;
+pub use locate::{ClusterConfig, ClusterView, Entered, EnteredRoom, Located, RoomUid};
 pub use memory::StateMemory;
 
 use crate::admission_policy::{AdmissionPolicy, AdmitAll, GuessLimits, Guesses, Origin};
@@ -34,6 +36,7 @@ use gone::{Loss, Place, Tokens};
 use host_timeout::Rhythm;
 use index::Index;
 use kept::Kept;
+use locate::Cluster;
 use memory::Ledger;
 use parlor_proto::session::{Event, Session};
 use parlor_proto::wire::control::{LeaveReason, Presence};
@@ -85,6 +88,8 @@ pub struct Config {
     pub memory: StateMemory,
     /// How many seats are kept for lost connections, and how many lost members are remembered.
     pub kept: KeptSeats,
+    /// Set for the hub of a node: other nodes have rooms, too.
+    pub cluster: Option<ClusterConfig>,
 }
 
 impl Config {
@@ -107,6 +112,7 @@ impl Config {
             shards: Shards::alone(),
             memory: StateMemory::default(),
             kept: KeptSeats::default(),
+            cluster: None,
         }
     }
 }
@@ -173,6 +179,8 @@ pub struct Hub {
     /// The generator of resume tokens.
     tokens: ChaCha12Rng,
     policy: Box<dyn AdmissionPolicy>,
+    /// Its part in its cluster.
+    cluster: Option<Cluster>,
     directory: Directory,
     /// Its values are boxed, as those of `connections` are: about half of a map's places are empty.
     rooms: FxHashMap<RoomId, Box<Seated>>,
@@ -226,6 +234,7 @@ impl Hub {
             random: ChaCha12Rng::from_seed(config.seed),
             tokens,
             policy,
+            cluster: config.cluster.clone().map(Cluster::new),
             next_room: config.shards.own() as u64,
             config,
             directory: Directory::default(),

@@ -1,6 +1,7 @@
 //! A room of a hub, and what the hub keeps beside it.
 
 use super::gone::Gone;
+use super::locate::RoomUid;
 use super::part::Part;
 use crate::admission_policy::Origin;
 use crate::room::Room;
@@ -29,6 +30,8 @@ pub(super) struct Seated {
     pub(super) is_told: bool,
     /// The user whose quota a kept match counts against.
     pub(super) keeper: Option<String>,
+    /// Its name in the store of a cluster.
+    pub(super) uid: Option<RoomUid>,
     /// The latest time of its next flush, even without input.
     pub(super) release_at: Option<Instant>,
     pub(super) held: Held,
@@ -50,6 +53,7 @@ impl Seated {
             flush_at: None,
             is_told: false,
             keeper: None,
+            uid: None,
             release_at: None,
             held: Held::default(),
             opener,

@@ -206,6 +206,7 @@ impl Hub {
         if let Some(user) = &seated.keeper {
             self.policy.keep_ended(&setup.app, &setup.environment, user);
         }
+        self.outputs.extend(seated.uid.map(|uid| Output::Left { code, uid }));
         self.outputs.push_back(Output::Event(HubEvent::RoomEnded { code, reason }));
     }
 }

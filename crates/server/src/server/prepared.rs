@@ -27,7 +27,7 @@ use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parlor_hub::admission_policy::{GuessLimits, Guesses};
-use parlor_hub::{Hub, KeptSeats};
+use parlor_hub::{ClusterConfig, Hub, KeptSeats};
 use parlor_proto::limits;
 use parlor_transport::discovery::registry::EntryGuard;
 use parlor_transport::discovery::{Registry, ServerAddress};
@@ -63,7 +63,7 @@ pub(super) struct Prepared {
 
 /// The start data of one worker.
 struct Begin {
-    hub: Hub,
+    hub: parlor_hub::Config,
     inputs: shard::Inputs,
     entrance: Entrance,
 }
@@ -105,8 +105,7 @@ impl Prepared {
             let of = |own| parlor_hub::Shards::new(own, addresses.clone());
             let (mut handles, mut connectors, mut begins) = (Vec::new(), Vec::new(), Vec::new());
             for (own, worker) in workers.iter().enumerate() {
-                let hub_config = hub_config(&config, of(own), has_services)?;
-                let hub = Hub::with_policy(hub_config, Box::new(access.clone()));
+                let hub = hub_config(&config, of(own), has_services)?;
                 let (handle, inputs) = shard::channel();
                 let (connector, entrance) = inside::connector(worker.addr.port());
                 handles.push(handle);
@@ -168,7 +167,10 @@ impl Prepared {
             let Prepared { config, facts, mut workers, shards, limits, access, registry, lan, .. } = self;
             let handshake_time = config.handshake_time.min(limits::HANDSHAKE_TIMEOUT);
             for (own, (worker, begin)) in workers.iter_mut().zip(self.begins).enumerate() {
-                let Begin { hub, inputs, entrance } = begin;
+                let Begin { mut hub, inputs, entrance } = begin;
+                let is_node = services.as_ref().is_some_and(|services| services.node().is_some());
+                hub.cluster = is_node.then(ClusterConfig::default);
+                let hub = Hub::with_policy(hub, Box::new(access.clone()));
                 worker.begin(WorkerStart {
                     hub,
                     clock: self.clock,

@@ -197,6 +197,11 @@ impl Shards {
         &self.all[self.own]
     }
 
+    /// Returns the number of the shard that this view belongs to.
+    pub(crate) fn own_number(&self) -> usize {
+        self.own
+    }
+
     /// Returns the number of shards.
     pub fn count(&self) -> usize {
         self.all.len()

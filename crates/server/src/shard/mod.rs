@@ -3,6 +3,8 @@
 
 mod events;
 mod handle;
+#[cfg(test)]
+mod node_tests;
 mod peer;
 #[cfg(test)]
 mod tests;
@@ -12,6 +14,7 @@ pub use handle::{Shards, Stopped};
 
 use crate::clock::Clock;
 use crate::match_log_queue::{HubMatch, MatchLogQueue};
+use crate::node::{Answer, NodeShard};
 use crate::quic::{GOING_DOWN, Quic, QuicEvent};
 use crate::recorder::Recorder;
 use core::time::Duration;
@@ -48,10 +51,18 @@ struct Driver {
     /// Links with a pending event: they accept packets again, or they ended.
     waiting: JoinSet<Waited>,
     events: Events,
-    recorder: Option<Recorder>,
-    match_logs: Option<MatchLogQueue>,
+    beside: Beside,
     /// When a stopping shard stops waiting.
     stops_at: Option<tokio::time::Instant>,
+}
+
+/// What has to do with a shard's rooms beside it.
+#[derive(Default)]
+pub(crate) struct Beside {
+    pub(crate) recorder: Option<Recorder>,
+    pub(crate) match_logs: Option<MatchLogQueue>,
+    /// The shard's part in its cluster.
+    pub(crate) node: Option<NodeShard>,
 }
 
 /// The event of a waiting link.
@@ -78,7 +89,7 @@ pub(crate) async fn run(
     inputs: Inputs,
     quic: Option<Quic>,
     directory: Directory,
-    (recorder, match_logs): (Option<Recorder>, Option<MatchLogQueue>),
+    beside: Beside,
 ) {
     let driver = Driver {
         clock,
@@ -89,8 +100,7 @@ pub(crate) async fn run(
         peers: FxHashMap::default(),
         waiting: JoinSet::new(),
         events: Events::new(directory),
-        recorder,
-        match_logs,
+        beside,
         stops_at: None,
     };
     driver.run().await;
@@ -114,10 +124,14 @@ impl Driver {
                     }
                 }
                 Some(waited) = self.waiting.join_next() => self.waited(waited),
+                answer = answered(&mut self.beside.node) => self.answered(answer),
                 () = self.alarm.until(due.map(tokio::time::Instant::into_std)), if due.is_some() => {}
             }
             while let Some(waited) = self.waiting.try_join_next() {
                 self.waited(waited);
+            }
+            if let Some(node) = &self.beside.node {
+                self.hub.handle_view(node.view());
             }
             let now = self.clock.now();
             batch.drain(..).for_each(|input| self.take(input, now));
@@ -139,7 +153,7 @@ impl Driver {
         for peer in self.peers.values() {
             peer.close(CloseCode::GOING_AWAY, GOING_DOWN);
         }
-        if let Some(recorder) = self.recorder {
+        if let Some(recorder) = self.beside.recorder {
             recorder.finish().await;
         }
         if let Some(quic) = self.quic {
@@ -269,6 +283,18 @@ impl Driver {
         }
     }
 
+    /// Passes in an answer of the store.
+    fn answered(&mut self, answer: Answer) {
+        if let Some(node) = &self.beside.node {
+            self.hub.handle_view(node.view());
+        }
+        let now = self.clock.now();
+        match answer {
+            Answer::Located(connection, located) => self.hub.handle_located(connection, located, now),
+            Answer::Entered(connection, entered) => self.hub.handle_entered(connection, entered, now),
+        }
+    }
+
     /// Carries out the hub's outputs.
     fn carry_out(&mut self) {
         while let Some(output) = self.hub.poll_output() {
@@ -291,22 +317,27 @@ impl Driver {
                     self.part(connection, code, reason);
                 }
                 Output::Recorded { room, bytes } => {
-                    if let Some(recorder) = &mut self.recorder {
+                    if let Some(recorder) = &mut self.beside.recorder {
                         recorder.record(room, &bytes);
                     }
                 }
                 Output::Kept { room, code, app, environment, number, entry } => {
-                    if let Some(match_logs) = &mut self.match_logs {
+                    if let Some(match_logs) = &mut self.beside.match_logs {
                         let of = HubMatch { room, code, app: &app, environment: &environment };
                         match_logs.keep(of, number, entry);
                     }
                 }
                 Output::Event(hub_event) => {
-                    self.events.tell(hub_event, &mut self.peers, self.recorder.as_mut())
+                    self.events.tell(hub_event, &mut self.peers, self.beside.recorder.as_mut())
+                }
+                asked @ (Output::Locate { .. } | Output::Enter { .. } | Output::Left { .. }) => {
+                    if let Some(node) = &mut self.beside.node {
+                        node.ask(asked);
+                    }
                 }
             }
         }
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &mut self.beside.recorder {
             recorder.hand_over();
         }
     }
@@ -333,6 +364,14 @@ impl Driver {
                 Waited::Parted
             });
         }
+    }
+}
+
+/// Waits for an answer of the store.
+async fn answered(node: &mut Option<NodeShard>) -> Answer {
+    match node {
+        Some(node) => node.answered().await,
+        None => core::future::pending().await,
     }
 }
 

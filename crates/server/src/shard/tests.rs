@@ -1,6 +1,6 @@
 //! A shard with links in memory of known capacity: slow readers, and peers that never return.
 
-use super::{Directory, Shard, channel, run};
+use super::{Beside, Directory, Shard, channel, run};
 use crate::clock::Clock;
 use crate::connection;
 use bytes::Bytes;
@@ -19,7 +19,8 @@ fn start() -> Shard {
 fn start_watched() -> (Shard, JoinHandle<()>) {
     let (shard, inputs) = channel();
     let hub = Hub::new(Config::new([7; 32]));
-    let running = tokio::spawn(run(hub, Clock::start(), inputs, None, Directory::default(), (None, None)));
+    let running =
+        tokio::spawn(run(hub, Clock::start(), inputs, None, Directory::default(), Beside::default()));
     (shard, running)
 }
 

@@ -311,6 +311,9 @@ impl Sim {
             }
             Output::Recorded { room, bytes } => self.disk.append(room, &bytes, self.now),
             Output::Kept { code, number, entry, .. } => self.kept.push((code, number, entry)),
+            Output::Locate { .. } | Output::Enter { .. } | Output::Left { .. } => {
+                unreachable!("the hub of a world is of no cluster")
+            }
             Output::Event(hub_event) => {
                 self.transcript.line(self.now, "hub", format_args!("{hub_event:?}"));
                 self.hub_events.push(hub_event);

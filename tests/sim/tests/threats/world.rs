@@ -260,6 +260,9 @@ impl World {
             }
             Output::Event(hub_event) => self.hub_events.push(hub_event),
             Output::Recorded { .. } | Output::Kept { .. } => {}
+            Output::Locate { .. } | Output::Enter { .. } | Output::Left { .. } => {
+                unreachable!("this hub is of no cluster")
+            }
         }
     }
 

@@ -1,0 +1,403 @@
+//! A hub of a cluster: asks where rooms are that are not here, and enters rooms that it opens where all nodes find them.
+//!
+//! The answers come from the store, so their hellos wait: as many as [`ClusterConfig::waiting_max`], and no longer than
+//! any other handshake. The driver answers each question once, whether its client is still there or not.
+
+use super::admission::{Concluded, Judged, Received};
+use super::{Hub, Output};
+use crate::admission_policy::{Admitted, Outcome};
+use crate::cluster::placement::{self, OpenNode};
+use crate::cluster::tenure::{Decision, Standing};
+use parlor_proto::session::Rejection;
+use parlor_proto::wire::handshake::{
+    Auth, Hello, Intent, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings,
+};
+use parlor_proto::{ConnectionId, Instant, RoomCode, RoomId};
+use rand_chacha::rand_core::Rng;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Configuration of the hub of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// The maximum number of hellos that wait for the store.
+    pub waiting_max: usize,
+}
+
+impl Default for ClusterConfig {
+    fn default() -> Self {
+        ClusterConfig { waiting_max: 1_024 }
+    }
+}
+
+/// What a node knows of its cluster. The driver passes it in before other inputs whenever it changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterView {
+    /// What the node may do.
+    pub standing: Standing,
+    /// How busy the node was lately: thousandths of its cores' time.
+    pub load_permille: u16,
+    /// The other nodes that take new rooms of this build.
+    pub others: Arc<[OpenNode]>,
+    /// The rooms of all other nodes and of this node's other hubs.
+    pub rooms_elsewhere: usize,
+}
+
+/// Names a room for ever: its code may be given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RoomUid(pub [u8; 16]);
+
+/// A room that is about to open, for its row in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnteredRoom {
+    /// Its code.
+    pub code: RoomCode,
+    /// Its name for ever.
+    pub uid: RoomUid,
+    /// The game's name.
+    pub app: String,
+    /// The game's environment.
+    pub environment: String,
+    /// Its kind.
+    pub kind: RoomKind,
+    /// Its label for listings; may be empty.
+    pub label: String,
+    /// Players that it may have at once.
+    pub max_players: u16,
+    /// Whether joining needs a secret beside the code.
+    pub needs_secret: bool,
+}
+
+/// Where a room is: the answer to [`Output::Locate`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Located {
+    /// At this hub, if it is anywhere.
+    Here,
+    /// At another hub, with the address to send the client to.
+    At(String),
+    /// There is no such room of this game and environment.
+    Nowhere,
+    /// It is not known yet: the store does not answer, or its node is gone.
+    Later,
+}
+
+/// Whether a room was entered: the answer to [`Output::Enter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// The store has it.
+    Done,
+    /// Another room has its code.
+    Taken,
+    /// It is not known: the store does not answer.
+    Later,
+}
+
+/// How many codes are drawn for one room. A collision has a chance of one in 10,000.
+const DRAWS_MAX: u32 = 4;
+/// The retry time for a client that the store keeps waiting.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+const LAPSED: &str = "this server is cut off from its store for a moment";
+const WAITING: &str = "too many players wait for this server's store";
+const UNKNOWN: &str = "this server cannot ask where the room is";
+
+/// The room that a client opens.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) hello: Hello,
+    pub(super) settings: RoomSettings,
+    pub(super) judged: Judged,
+}
+
+/// What waits for the store.
+#[derive(Debug)]
+enum Waiting {
+    Locate { hello: Hello, received: Received },
+    Enter { opening: Opening, entry: EnteredRoom, room: RoomId, draws: u32 },
+}
+
+/// The hub's part in its cluster.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    config: ClusterConfig,
+    view: ClusterView,
+    waiting: BTreeMap<ConnectionId, Box<Waiting>>,
+    /// Rooms for which those places are kept.
+    entering: usize,
+}
+
+impl Cluster {
+    pub(super) fn new(config: ClusterConfig) -> Self {
+        let view = ClusterView {
+            standing: Standing::Joining,
+            load_permille: 0,
+            others: Arc::default(),
+            rooms_elsewhere: 0,
+        };
+        Cluster { config, view, waiting: BTreeMap::new(), entering: 0 }
+    }
+
+    /// Returns the places that are kept for rooms that are not open yet.
+    pub(super) fn entering(&self) -> usize {
+        self.entering
+    }
+
+    pub(super) fn rooms_elsewhere(&self) -> usize {
+        self.view.rooms_elsewhere
+    }
+
+    pub(super) fn may(&self, decision: Decision) -> bool {
+        self.view.standing.may(decision)
+    }
+
+    /// Returns the answer to every hello while the node decides nothing.
+    pub(super) fn lapsed(&self) -> Option<Rejection> {
+        (!self.may(Decision::Join)).then(|| later(LAPSED))
+    }
+
+    /// Returns the node that a new room goes to; `None` for this one. A room without a chosen code `may_spread`.
+    pub(super) fn opens_at(&self, may_spread: bool, draw: impl FnMut() -> u32) -> Option<String> {
+        let own = self.may(Decision::Open).then_some(self.view.load_permille);
+        if own.is_some() && !may_spread {
+            return None;
+        }
+        placement::opens_at(own, &self.view.others, draw).map(|node| node.address.clone())
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting.len() >= self.config.waiting_max
+    }
+}
+
+fn later(detail: &str) -> Rejection {
+    Rejection::RetryAfter(RetryAfter { after: RETRY_AFTER, detail: detail.into() })
+}
+
+/// Returns how many places a room takes: its delayed copy has one of its own.
+fn places(settings: &RoomSettings) -> usize {
+    1 + usize::from(settings.spectator_delay_ms > 0)
+}
+
+impl Hub {
+    /// Sets what the node knows of its cluster. Without a cluster it does nothing.
+    pub fn handle_view(&mut self, view: ClusterView) {
+        if let Some(cluster) = &mut self.cluster {
+            cluster.view = view;
+        }
+    }
+
+    /// Whether a hello asks for a room that is not here and may be elsewhere.
+    pub(super) fn is_unknown(&self, intent: &Intent) -> bool {
+        let is_here = |code| self.directory.find(code).is_some();
+        self.cluster.is_some() && matches!(intent, Intent::Join { code, .. } if !is_here(*code))
+    }
+
+    /// Asks where a hello's room is. The token is looked at where the room is: a ticket is good once.
+    pub(super) fn locate(
+        &mut self,
+        connection: ConnectionId,
+        hello: Hello,
+        received: Received,
+        now: Instant,
+    ) {
+        let Some(cluster) = &mut self.cluster else { return };
+        let Intent::Join { code, .. } = hello.intent else { return };
+        // A client without a token that may join nothing learns nothing of rooms elsewhere either.
+        let refusal = match hello.auth {
+            Auth::Anonymous => self.policy.admit(&hello, now).err().map(Rejection::Refused),
+            Auth::Token(_) => None,
+        };
+        let refusal = refusal.or_else(|| cluster.is_full().then(|| later(WAITING)));
+        if let Some(answer) = refusal {
+            return self.conclude(connection, &hello, Concluded::reject(answer, received.guess), now);
+        }
+        let (app, environment) = (hello.app.clone(), hello.environment.clone());
+        cluster.waiting.insert(connection, Box::new(Waiting::Locate { hello, received }));
+        self.outputs.push_back(Output::Locate { connection, code, app, environment });
+    }
+
+    /// Handles the answer to [`Output::Locate`].
+    pub fn handle_located(&mut self, connection: ConnectionId, located: Located, now: Instant) {
+        let Some(Waiting::Locate { hello, received }) = self.no_longer_waits(connection) else { return };
+        if !self.is_deciding(connection) {
+            if let Some(guess) = received.guess {
+                let is_wrong = located == Located::Nowhere;
+                let outcome = if is_wrong { Outcome::Wrong } else { Outcome::Right };
+                self.policy.settle_guess(guess, outcome, now);
+            }
+            return;
+        }
+        let answer = match (located, self.put_off(Decision::Join)) {
+            // A room that is nowhere is refused like any other that is not here.
+            (Located::Here | Located::Nowhere, None) => None,
+            (Located::Here | Located::Nowhere, put_off) => put_off,
+            (Located::At(address), _) => Some(Rejection::Redirect(Redirect { address })),
+            (Located::Later, _) => Some(later(UNKNOWN)),
+        };
+        match answer {
+            Some(answer) => self.conclude(connection, &hello, Concluded::reject(answer, received.guess), now),
+            None => self.admit_here(connection, hello, received, now),
+        }
+        self.touch(connection, now);
+    }
+
+    /// Enters the room that an admitted client opens.
+    pub(super) fn begin_entering(&mut self, connection: ConnectionId, opening: Opening, now: Instant) {
+        let Opening { hello, settings, judged } = &opening;
+        let origin = self.origin_of(connection);
+        let is_full = self.cluster.as_ref().is_some_and(Cluster::is_full);
+        let refusal = match self.has_memory(origin) {
+            Ok(()) if is_full => Some(later(WAITING)),
+            Ok(()) => self.count_opening(hello, &judged.admitted, settings).err().map(Rejection::Refused),
+            Err(refusal) => Some(refusal),
+        };
+        if let Some(answer) = refusal {
+            return self.reject_opening(connection, opening, answer, now);
+        }
+        if let Some(cluster) = &mut self.cluster {
+            cluster.entering += places(&opening.settings);
+        }
+        self.enter_as(connection, opening, 1, now);
+    }
+
+    /// Enters a room under its chosen code or a drawn one.
+    fn enter_as(&mut self, connection: ConnectionId, opening: Opening, draws: u32, now: Instant) {
+        let room = RoomId(self.next_room);
+        let code = match self.take_code(room, &opening.settings, now) {
+            Ok(code) => code,
+            Err(refusal) => return self.give_up(connection, opening, Rejection::Refused(refusal), now),
+        };
+        // The room and its delayed copy.
+        self.next_room += 2 * self.config.shards.count() as u64;
+        let mut uid = [0; 16];
+        self.random.fill_bytes(&mut uid);
+        let entry = EnteredRoom {
+            code,
+            uid: RoomUid(uid),
+            app: opening.hello.app.clone(),
+            environment: opening.hello.environment.clone(),
+            kind: opening.settings.kind,
+            label: opening.settings.label.clone(),
+            max_players: opening.settings.max_players,
+            needs_secret: opening.settings.secret.is_some(),
+        };
+        self.outputs.push_back(Output::Enter { connection, room: entry.clone() });
+        if let Some(cluster) = &mut self.cluster {
+            cluster.waiting.insert(connection, Box::new(Waiting::Enter { opening, entry, room, draws }));
+        }
+    }
+
+    /// Handles the answer to [`Output::Enter`].
+    pub fn handle_entered(&mut self, connection: ConnectionId, entered: Entered, now: Instant) {
+        let Some(Waiting::Enter { opening, entry, room, draws }) = self.no_longer_waits(connection) else {
+            return;
+        };
+        let EnteredRoom { code, uid, .. } = entry;
+        let is_wanted = self.is_deciding(connection);
+        let put_off = self.put_off(Decision::Open);
+        if entered == Entered::Done && is_wanted && put_off.is_none() {
+            self.open_entered(connection, opening, (room, code, uid), now);
+            return self.touch(connection, now);
+        }
+        self.directory.remove(code);
+        if entered != Entered::Taken {
+            // It may have been entered although the answer is lost.
+            self.outputs.push_back(Output::Left { code, uid });
+        }
+        if !is_wanted {
+            let chooses_code = opening.settings.code.is_some();
+            self.uncount_entering(&opening);
+            if let Some(guess) = opening.judged.guess {
+                let outcome = if chooses_code { Outcome::Wrong } else { Outcome::Right };
+                self.policy.settle_guess(guess, outcome, now);
+            }
+            return;
+        }
+        let answer = match (entered, put_off) {
+            (_, Some(answer)) => answer,
+            (Entered::Taken, None) if opening.settings.code.is_some() => {
+                Rejection::Refused(Refusal::CodeTaken)
+            }
+            (Entered::Taken, None) if draws < DRAWS_MAX => {
+                return self.enter_as(connection, opening, draws + 1, now);
+            }
+            (Entered::Taken | Entered::Later | Entered::Done, None) => later(UNKNOWN),
+        };
+        self.give_up(connection, opening, answer, now);
+        self.touch(connection, now);
+    }
+
+    /// Opens a room that the store has, and seats its creator.
+    fn open_entered(
+        &mut self,
+        connection: ConnectionId,
+        opening: Opening,
+        (room, code, uid): (RoomId, RoomCode, RoomUid),
+        now: Instant,
+    ) {
+        self.release_places(&opening.settings);
+        let Opening { hello, settings, judged: Judged { version, admitted, guess } } = opening;
+        let origin = self.origin_of(connection);
+        let opened = self.make_room(&hello, &settings, origin, (room, code), now);
+        let seated = match opened {
+            Ok(id) => {
+                self.set_keeper(id, &settings, &admitted);
+                self.rooms.get_mut(&id).expect("the room was just opened").uid = Some(uid);
+                self.take_seat(connection, &hello, (version, None), id, now)
+            }
+            Err(refusal) => {
+                self.uncount_opening(&hello, &settings, &admitted);
+                self.outputs.push_back(Output::Left { code, uid });
+                Err(Rejection::Refused(refusal))
+            }
+        };
+        let Admitted { user } = admitted;
+        self.conclude(connection, &hello, Concluded { seated, user, guess }, now);
+    }
+
+    /// Answers a client whose room is not opened, and uncounts the room.
+    fn give_up(&mut self, connection: ConnectionId, opening: Opening, answer: Rejection, now: Instant) {
+        self.uncount_entering(&opening);
+        self.reject_opening(connection, opening, answer, now);
+    }
+
+    fn uncount_entering(&mut self, opening: &Opening) {
+        self.release_places(&opening.settings);
+        self.uncount_opening(&opening.hello, &opening.settings, &opening.judged.admitted);
+    }
+
+    fn release_places(&mut self, settings: &RoomSettings) {
+        if let Some(cluster) = &mut self.cluster {
+            cluster.entering -= places(settings);
+        }
+    }
+
+    fn reject_opening(
+        &mut self,
+        connection: ConnectionId,
+        opening: Opening,
+        answer: Rejection,
+        now: Instant,
+    ) {
+        let Opening { hello, judged, .. } = opening;
+        self.conclude(connection, &hello, Concluded::reject(answer, judged.guess), now);
+    }
+
+    /// Returns the answer to a client that waited, if the hub may not decide this any more.
+    fn put_off(&self, decision: Decision) -> Option<Rejection> {
+        let may = self.cluster.as_ref().is_none_or(|cluster| cluster.may(decision));
+        (self.is_shutting_down || !may).then(|| later(LAPSED))
+    }
+
+    fn no_longer_waits(&mut self, connection: ConnectionId) -> Option<Waiting> {
+        self.cluster.as_mut()?.waiting.remove(&connection).map(|waiting| *waiting)
+    }
+
+    fn is_deciding(&self, connection: ConnectionId) -> bool {
+        self.connections.get(&connection).is_some_and(|state| state.session.is_deciding())
+    }
+
+    fn origin_of(&self, connection: ConnectionId) -> crate::Origin {
+        self.connections.get(&connection).map_or(crate::Origin::LOCAL, |state| state.origin)
+    }
+}

@@ -1,0 +1,105 @@
+//! A server as a node of a cluster: what its shards ask the services beside it.
+
+use core::time::Duration;
+use futures_util::future::BoxFuture;
+use parlor_hub::{ClusterView, Entered, EnteredRoom, Located, Output, RoomUid};
+use parlor_proto::{ConnectionId, RoomCode};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long a shard waits for the store. Its client waits longer, so it gets an answer.
+const ANSWER_TIME: Duration = Duration::from_secs(3);
+
+/// A server's connection to its cluster. Shards call it between packets: no method waits, and the futures run beside
+/// the packets.
+pub trait Node: Send + Sync {
+    /// What the node knows of its cluster. Called in each cycle of each shard, before it decides anything: a lease
+    /// that is over by the present time is none.
+    fn view(&self) -> ClusterView;
+
+    /// Finds a room that the asking shard does not have.
+    fn locate(&self, wanted: Wanted) -> BoxFuture<'static, Located>;
+
+    /// Enters a room of shard number `shard` under its code, if no room has that.
+    fn enter(&self, shard: usize, room: EnteredRoom) -> BoxFuture<'static, Entered>;
+
+    /// Deletes a room's entry, if there is one with this uid. Repeats it until the store has done it.
+    fn left(&self, code: RoomCode, uid: RoomUid);
+}
+
+/// A room that a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its code.
+    pub code: RoomCode,
+    /// The client's game. A room of another one is [`Located::Nowhere`].
+    pub app: String,
+    /// The client's environment, as it names it: none means the default one.
+    pub environment: String,
+    /// The number of the shard that asks.
+    pub shard: usize,
+}
+
+/// The part of one shard.
+pub(crate) struct NodeShard {
+    node: Arc<dyn Node>,
+    shard: usize,
+    /// Questions to the store. As many as hellos wait for at the hub.
+    asked: JoinSet<Answer>,
+}
+
+/// An answer of the store.
+pub(crate) enum Answer {
+    Located(ConnectionId, Located),
+    Entered(ConnectionId, Entered),
+}
+
+impl NodeShard {
+    pub(crate) fn new(node: Arc<dyn Node>, shard: usize) -> Self {
+        NodeShard { node, shard, asked: JoinSet::new() }
+    }
+
+    pub(crate) fn view(&self) -> ClusterView {
+        self.node.view()
+    }
+
+    /// Asks what the hub wants to know.
+    pub(crate) fn ask(&mut self, output: Output) {
+        match output {
+            Output::Locate { connection, code, app, environment } => {
+                let answer = self.node.locate(Wanted { code, app, environment, shard: self.shard });
+                self.asked.spawn(async move {
+                    let located = timeout(ANSWER_TIME, answer).await.unwrap_or(Located::Later);
+                    Answer::Located(connection, located)
+                });
+            }
+            Output::Enter { connection, room } => {
+                let answer = self.node.enter(self.shard, room);
+                self.asked.spawn(async move {
+                    let entered = timeout(ANSWER_TIME, answer).await.unwrap_or(Entered::Later);
+                    Answer::Entered(connection, entered)
+                });
+            }
+            Output::Left { code, uid } => self.node.left(code, uid),
+            Output::Packet { .. }
+            | Output::Close { .. }
+            | Output::Recorded { .. }
+            | Output::Kept { .. }
+            | Output::Event(_) => unreachable!("the shard carries these out itself"),
+        }
+    }
+
+    /// Waits for the next answer. May be cancelled.
+    pub(crate) async fn answered(&mut self) -> Answer {
+        loop {
+            match self.asked.join_next().await {
+                Some(Ok(answer)) => return answer,
+                Some(Err(error)) => {
+                    tracing::error!(%error, "a question to the store failed; please report this");
+                }
+                None => core::future::pending().await,
+            }
+        }
+    }
+}
