@@ -6,7 +6,7 @@
 //! one with a gap would not be.
 
 use crate::realm::{Realm, environment_of};
-use crate::system::unix_ms;
+use crate::time::Time;
 use parlor_hub::room::KeptEntry;
 use parlor_proto::{RoomCode, RoomId};
 use rustc_hash::FxHashMap;
@@ -78,6 +78,7 @@ pub(crate) struct MatchLogQueue {
     marks: Arc<Marks>,
     /// Matches of this shard that are not recorded any further.
     lost: FxHashMap<RoomId, LostPart>,
+    time: Time,
 }
 
 /// Which part of a match is lost.
@@ -97,16 +98,21 @@ pub struct MatchLogReceiver {
 }
 
 /// Creates both sides.
-pub(crate) fn channel() -> (MatchLogQueue, MatchLogReceiver) {
-    of_size(QUEUE_MAX, QUEUE_BYTES_MAX)
+pub(crate) fn channel(time: Time) -> (MatchLogQueue, MatchLogReceiver) {
+    of_size(QUEUE_MAX, QUEUE_BYTES_MAX, time)
 }
 
-fn of_size(entries_max: usize, bytes_max: u32) -> (MatchLogQueue, MatchLogReceiver) {
+fn of_size(entries_max: usize, bytes_max: u32, time: Time) -> (MatchLogQueue, MatchLogReceiver) {
     let (sender, queue) = mpsc::channel(entries_max);
     let marks = Arc::new(Marks::default());
     let reserved = Arc::new(Semaphore::new(bytes_max as usize));
-    let match_logs =
-        MatchLogQueue { queue: sender, reserved, marks: Arc::clone(&marks), lost: FxHashMap::default() };
+    let match_logs = MatchLogQueue {
+        queue: sender,
+        reserved,
+        marks: Arc::clone(&marks),
+        lost: FxHashMap::default(),
+        time,
+    };
     (match_logs, MatchLogReceiver { queue, marks })
 }
 
@@ -127,7 +133,7 @@ impl MatchLogQueue {
             Ok(key) => key,
             Err(error) => return self.lose(of, None, number, is_end, &error.to_string()),
         };
-        let at_ms = unix_ms();
+        let at_ms = self.time.wall_ms();
         if lost == Some(LostPart::Rest) {
             return self.marks.mark(key, |mark| mark.ended_ms = Some(at_ms));
         }
@@ -160,7 +166,7 @@ impl MatchLogQueue {
         tracing::warn!(id = %of.code, app = ?of.app, number, why, "the log of a match ends before the match");
         if is_end {
             // All entries are queued; a mark suffices for the end.
-            return self.marks.mark(key, |mark| mark.ended_ms = Some(unix_ms()));
+            return self.marks.mark(key, |mark| mark.ended_ms = Some(self.time.wall_ms()));
         }
         self.lost.insert(of.room, LostPart::Rest);
         self.marks.mark(key, |mark| mark.is_cut = true);
@@ -253,7 +259,7 @@ mod tests {
 
     #[tokio::test]
     async fn threat_30_where_the_queue_is_full_a_log_ends_and_never_has_a_hole() {
-        let (mut match_logs, mut kept) = of_size(3, 1 << 20);
+        let (mut match_logs, mut kept) = of_size(3, 1 << 20, Time::default());
         let (first, second) = (of(1), of(2));
         match_logs.keep(first, 0, opened());
         match_logs.keep(first, 1, data(1));
@@ -281,7 +287,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_have_a_bound_and_are_free_again_once_they_are_stored() {
-        let (mut match_logs, mut kept) = of_size(100, 1_000);
+        let (mut match_logs, mut kept) = of_size(100, 1_000, Time::default());
         match_logs.keep(of(1), 0, opened());
         match_logs.keep(of(1), 1, data(700));
         match_logs.keep(of(2), 0, opened());
@@ -299,7 +305,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_match_that_no_realm_can_have_is_not_kept() {
-        let (mut match_logs, mut kept) = of_size(100, 1_000);
+        let (mut match_logs, mut kept) = of_size(100, 1_000, Time::default());
         match_logs.keep(HubMatch { app: "a/b", ..of(1) }, 0, opened());
         match_logs.keep(HubMatch { app: "a/b", ..of(1) }, 1, KeptEntry::Ended);
         drop(match_logs);

@@ -85,7 +85,7 @@ impl Server {
     where
         F: Future<Output = Result<Arc<dyn Services>, E>>,
     {
-        let (match_logs, kept) = match_log_queue::channel();
+        let (match_logs, kept) = match_log_queue::channel(config.time.clone());
         let prepared = Prepared::open(config, Some(match_logs)).await?;
         let services = start(prepared.parts(kept)).await?;
         Ok(prepared.begin(Some(services)).await?)

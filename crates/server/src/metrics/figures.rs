@@ -38,6 +38,13 @@ impl Figures {
         self.0.register(name, help, counter);
     }
 
+    /// A duration that goes up and down, in seconds. It may be negative.
+    pub fn gauge_seconds(&mut self, name: &'static str, help: &'static str, value: f64) {
+        let gauge = Gauge::<f64, AtomicU64>::default();
+        gauge.set(value);
+        self.0.register(name, help, gauge);
+    }
+
     /// A gauge for each label.
     pub fn gauges(
         &mut self,

@@ -3,25 +3,32 @@
 //! - [`lease`]: the lease of this node, on a thread of its own; [`standing`]: what it may decide, for all threads
 //! - [`nodes`]: the nodes, as the store told at the last look
 //! - [`line`]: questions to other nodes
+//! - [`clock`]: the store's clock; [`duties`]: what one node at a time does
 //!
 //! A server alone has no [`Cluster`] and runs nothing of this.
 
+mod clock;
+mod duties;
 mod lease;
 pub(crate) mod line;
 pub(crate) mod nodes;
 pub(crate) mod standing;
 mod uptime;
 
+pub(crate) use duties::Duty;
 pub use line::LineError;
 
-use crate::store::{NodeFacts, NodeName, OpenError, Store};
+use crate::store::{NodeFacts, NodeName, OpenError, Store, StoreError};
+use clock::StoreClock;
 use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::Ordering;
 use core::time::Duration;
+use duties::Holder;
 use lease::{Lease, Load, Shared};
 use line::{Handlers, Line, OpenLine};
 use nodes::{Nodes, NodesView};
+use parlor_server::Time;
 use parlor_server::embed::{Shards, lock};
 use parlor_transport::discovery::ServerAddress;
 use standing::StandingView;
@@ -55,6 +62,8 @@ pub(crate) enum ClusterError {
     #[error(transparent)]
     Store(#[from] OpenError),
     #[error(transparent)]
+    Clock(#[from] StoreError),
+    #[error(transparent)]
     Line(#[from] LineError),
 }
 
@@ -65,25 +74,31 @@ pub(crate) struct Cluster {
     line: Line,
     shared: Arc<Shared>,
     lease: Lease,
+    clock: Arc<StoreClock>,
+    holder: Holder,
     /// Until it is [served](Cluster::serve).
     open: Mutex<Option<OpenLine>>,
 }
 
 impl Cluster {
-    /// Enters the node, whose players are sent to `address`. The line's connections live on the current runtime.
+    /// Enters the node, whose players are sent to `address`, and sets the services' time. `process` is the name of no
+    /// other process. The line's connections live on the current runtime.
     pub(crate) async fn start(
         config: &ClusterConfig,
         store: &Store,
         address: &ServerAddress,
         shards: &Shards,
+        (time, process): (Time, &str),
     ) -> Result<Arc<Self>, ClusterError> {
+        let clock = Arc::new(StoreClock::start(store, time).await?);
+        let hears = Arc::clone(&clock);
         let (nodes, view) = NodesView::new();
         let open = OpenLine::open(config.line, view.clone()).await?;
         let shared = Arc::new(Shared {
             standing: StandingView::new(),
             load: Load::default(),
             reconcile: Mutex::default(),
-            heard: Mutex::default(),
+            heard: Mutex::new(Some(Box::new(move |heard| hears.hear(heard)))),
         });
         let facts = NodeFacts {
             address: address.to_string(),
@@ -94,7 +109,8 @@ impl Cluster {
         let lease =
             Lease::start(store.clone(), config.node.clone(), facts, Arc::clone(&shared), nodes).await?;
         let (node, line) = (config.node.clone(), open.line().clone());
-        Ok(Arc::new(Cluster { node, nodes: view, line, shared, lease, open: Mutex::new(Some(open)) }))
+        let (open, holder) = (Mutex::new(Some(open)), Holder::new(format!("{node}/{process}")));
+        Ok(Arc::new(Cluster { node, nodes: view, line, shared, lease, clock, holder, open }))
     }
 
     /// Answers other nodes, and counts what this one has, on the services' runtime.
@@ -121,6 +137,21 @@ impl Cluster {
     /// The nodes, as of at most about a quarter of a second ago.
     pub(crate) fn nodes(&self) -> Arc<Nodes> {
         self.nodes.get()
+    }
+
+    /// How far the machine's time of day is ahead of the store's clock, in seconds.
+    pub(crate) fn clock_offset_s(&self) -> f64 {
+        self.clock.offset_s()
+    }
+
+    /// Takes a duty or keeps it. Returns whether this node has it.
+    pub(crate) async fn has(&self, store: &Store, duty: Duty) -> Result<bool, StoreError> {
+        self.holder.has(store, duty).await
+    }
+
+    /// The name under which one task of this node holds a lock of the store.
+    pub(crate) fn holder(&self) -> String {
+        self.holder.of_task()
     }
 
     /// What this node may decide.

@@ -18,6 +18,9 @@ const AT_ONCE: usize = 32;
 const REMEMBERED_MAX: usize = 512;
 /// Longest interval between two queries of the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// The same in a cluster, whose other nodes set deadlines without a word. No deadline is that late after its node's
+/// death.
+const LOOK_AGAIN_IN_CLUSTER: Duration = Duration::from_secs(1);
 /// Wait after a query that the store did not answer.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// First and longest delay of a room that is put off.
@@ -114,8 +117,9 @@ impl Doing {
         }
         let next = services.store().next_deadline(now_ms).await?;
         let wait = next.map(|next| Duration::from_millis(next.saturating_sub(services.time().now_ms())));
-        let wait = wait.unwrap_or(LOOK_AGAIN).min(self.remembered.wait(now).unwrap_or(LOOK_AGAIN));
-        Ok(wait.clamp(Duration::from_millis(1), LOOK_AGAIN))
+        let look_again = if services.cluster().is_some() { LOOK_AGAIN_IN_CLUSTER } else { LOOK_AGAIN };
+        let wait = wait.unwrap_or(look_again).min(self.remembered.wait(now).unwrap_or(look_again));
+        Ok(wait.clamp(Duration::from_millis(1), look_again))
     }
 
     /// Waits until another room may be due, or until a running one ends.
@@ -195,15 +199,20 @@ async fn keep(services: &Services, due: &DueRoom) -> Ended {
         Err(error) => error.to_string(),
     };
     let delay = delay(due.failures);
-    tracing::warn!(room = %due.room, realm = ?due.realm, failures = due.failures + 1, again_in = ?delay, why = %sentence,
-        "the timer of a room could not be run");
     let until_ms =
         services.time().now_ms().saturating_add(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
     match services.store().put_off_room(due, until_ms).await {
-        Ok(()) => Ended::Stored,
+        // Another node of the cluster was faster.
+        Ok(false) => Ended::Stored,
+        Ok(true) => {
+            tracing::warn!(room = %due.room, realm = ?due.realm, failures = due.failures + 1, again_in = ?delay, why = %sentence,
+                "the timer of a room could not be run");
+            Ended::Stored
+        }
         Err(error) => {
             // The room ends here: the caller remembers it, and other timers run meanwhile.
-            tracing::debug!(room = %due.room, %error, "a room could not be put off in the store");
+            tracing::warn!(room = %due.room, %error, why = %sentence,
+                "the timer of a room could not be run, and the room not be put off in the store");
             Ended::NotStored { again_in: delay.min(REMEMBERED_FOR_MAX) }
         }
     }

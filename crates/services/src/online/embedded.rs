@@ -130,6 +130,13 @@ async fn figures(to: &mut Figures, services: &Services) {
     if let Ok(rooms) = store.rooms_put_off().await {
         to.gauge("parlor_rooms_put_off", "Turn rooms in which what was due could not be done", rooms);
     }
+    if let Some(cluster) = services.cluster() {
+        to.gauge_seconds(
+            "parlor_clock_offset_seconds",
+            "How far this machine's time of day is ahead of the store's clock",
+            cluster.clock_offset_s(),
+        );
+    }
     if let Ok(waiting) = store.webhooks_waiting().await {
         to.gauge("parlor_webhooks_waiting", "Calls that are owed to the game's own service", waiting);
     }

@@ -10,7 +10,8 @@ use crate::store::AccountId;
 use core::time::Duration;
 use parlor_hub::{MemberSummary, NotThere, RoomPage, RoomQuery, RoomSummary, UserSeats};
 use parlor_proto::{MemberId, RoomCode, limits};
-use parlor_server::embed::{Clock, Shards, Stopped, unix_ms};
+use parlor_server::Time;
+use parlor_server::embed::{Clock, Shards, Stopped};
 use parlor_server::realm::{ENVIRONMENT, Realm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Live {
     shards: Shards,
     clock: Clock,
+    time: Time,
 }
 
 /// A part of the list to return.
@@ -225,8 +227,8 @@ fn cut(reason: &str) -> &str {
 }
 
 impl Live {
-    pub(super) fn new(shards: Shards, clock: Clock) -> Self {
-        Live { shards, clock }
+    pub(super) fn new(shards: Shards, clock: Clock, time: Time) -> Self {
+        Live { shards, clock, time }
     }
 
     /// Lists a part of the rooms.
@@ -237,7 +239,7 @@ impl Live {
     /// Returns when a room opened, in milliseconds since 1970.
     pub(super) fn opened_at_ms(&self, room: &RoomSummary) -> u64 {
         let age_ms = self.clock.now().saturating_since(room.opened).as_millis();
-        unix_ms().saturating_sub(u64::try_from(age_ms).unwrap_or(u64::MAX))
+        self.time.wall_ms().saturating_sub(u64::try_from(age_ms).unwrap_or(u64::MAX))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::Services;
 use super::config::Lives;
+use crate::cluster::Duty;
 use crate::store::{AccountId, RoomId, RoomLife, Store, StoreError, Swept, Unseen};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -178,7 +179,8 @@ async fn delete_rooms(services: &Services, now_ms: u64) -> Result<Swept, StoreEr
 pub(super) async fn look_after(services: Services) {
     loop {
         let mut sweep = Sweep::default();
-        loop {
+        // Asked again before each part: a sweep may take longer than another node waits for it.
+        while services.has_duty(Duty::Lives).await {
             let began = Instant::now();
             match sweep.step(&services, services.time().now_ms()).await {
                 Ok(true) => rest_since(began).await,

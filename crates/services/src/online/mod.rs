@@ -65,7 +65,7 @@ mod verified;
 mod webhook;
 
 use crate::cluster::line::Handlers;
-use crate::cluster::{Cluster, ClusterConfig, ClusterError, LineError};
+use crate::cluster::{Cluster, ClusterConfig, ClusterError, Duty, LineError};
 use crate::store::{OpenError, Role, Store, StoreError};
 use bans::Bans;
 use boards::Boards;
@@ -227,14 +227,16 @@ impl Online {
         let boards =
             Boards::new(&store, config.memory.boards, clock, makes_definitions, || random.next_u64());
         let operations = operations::all();
-        let cluster = match enter(config.cluster, &store, address, &shards, &runtime).await {
-            Ok(cluster) => cluster,
-            Err(error) => {
-                // Its drop would block, which this thread must not.
-                runtime.shutdown_background();
-                return Err(error);
-            }
-        };
+        let server: Arc<str> = HEXLOWER.encode(&embed::random::<16>().map_err(no_randomness)?).into();
+        let cluster =
+            match enter(config.cluster, &store, (address, &shards), (&time, &server), &runtime).await {
+                Ok(cluster) => cluster,
+                Err(error) => {
+                    // Its drop would block, which this thread must not.
+                    runtime.shutdown_background();
+                    return Err(error);
+                }
+            };
         let inner = Inner {
             store,
             cluster,
@@ -253,7 +255,7 @@ impl Online {
             of_players: OfPlayers::new(clock, makes_definitions, || random.next_u64()),
             goodbye: Goodbye::default(),
             sign_in_time: config.sign_in_time,
-            live: Live::new(shards.clone(), clock),
+            live: Live::new(shards.clone(), clock, time.clone()),
             seen: Seen::new(time.steady()),
             time,
             metrics,
@@ -275,7 +277,6 @@ impl Online {
         if let Some(cluster) = services.cluster() {
             cluster.serve(questions(&services), shards, services.handle());
         }
-        let server: Arc<str> = HEXLOWER.encode(&embed::random::<16>().map_err(no_randomness)?).into();
         matches::begin(&services, &server).await?;
         let keeping = runtime.spawn(matches::keep(services.clone(), kept, Arc::clone(&server)));
         runtime.spawn(matches::look_after(services.clone(), server, config.keep_matches_days));
@@ -296,13 +297,15 @@ impl Online {
 async fn enter(
     config: Option<ClusterConfig>,
     store: &Store,
-    address: ServerAddress,
-    shards: &Shards,
+    (address, shards): (ServerAddress, &Shards),
+    (time, process): (&Time, &Arc<str>),
     runtime: &Runtime,
 ) -> Result<Option<Arc<Cluster>>, OnlineError> {
     let Some(config) = config else { return Ok(None) };
     let (store, shards) = (store.clone(), shards.clone());
-    let entering = runtime.spawn(async move { Cluster::start(&config, &store, &address, &shards).await });
+    let (time, process) = (time.clone(), Arc::clone(process));
+    let entering = runtime
+        .spawn(async move { Cluster::start(&config, &store, &address, &shards, (time, &process)).await });
     Ok(Some(entering.await.map_err(|error| OnlineError::Thread(error.into()))??))
 }
 
@@ -450,6 +453,15 @@ impl Services {
         &self.0.store
     }
 
+    /// Whether this server does this periodic work: a server alone does all, and one node of a cluster each.
+    async fn has_duty(&self, duty: Duty) -> bool {
+        let Some(cluster) = self.cluster() else { return true };
+        cluster.has(self.store(), duty).await.unwrap_or_else(|error| {
+            tracing::debug!(?duty, %error, "whose duty it is could not be read");
+            false
+        })
+    }
+
     /// This server as a node of a cluster; `None` for a server alone.
     pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
         self.0.cluster.as_ref()
@@ -566,6 +578,7 @@ impl core::convert::From<ClusterError> for OnlineError {
     fn from(error: ClusterError) -> Self {
         match error {
             ClusterError::Store(error) => OnlineError::Store(error),
+            ClusterError::Clock(error) => OnlineError::Verb(error),
             ClusterError::Line(error) => OnlineError::Line(error),
         }
     }

@@ -8,7 +8,7 @@
 use super::Services;
 use super::config::WebhookConfig;
 use super::failure::Failure;
-use crate::store::Webhook;
+use crate::store::{StoreError, Webhook};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use data_encoding::HEXLOWER;
@@ -17,7 +17,6 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::{Request, Uri, header};
 use hyper_util::rt::TokioIo;
-use parlor_server::embed::unix_s;
 use parlor_server::realm::Realm;
 use parlor_transport::websocket::Io;
 use parlor_transport::{Trust, tls};
@@ -34,6 +33,8 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
+/// How long a call is this server's. Nobody else sends it meanwhile, and after this server's end it is due again then.
+const CLAIM: Duration = Duration::from_secs(15);
 /// Wait before the first repetition, and its maximum.
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(60 * 60);
@@ -155,17 +156,17 @@ impl Target {
         format!("v1={}", HEXLOWER.encode(hmac::sign(&self.key, &signed).as_ref()))
     }
 
-    async fn tell(&self, webhook: &Webhook) -> Result<(), InVain> {
-        timeout(PATIENCE, self.exchange(webhook)).await.map_err(|_| InVain::TimedOut)?
+    async fn tell(&self, webhook: &Webhook, at_s: u64) -> Result<(), InVain> {
+        timeout(PATIENCE, self.exchange(webhook, at_s)).await.map_err(|_| InVain::TimedOut)?
     }
 
-    async fn exchange(&self, webhook: &Webhook) -> Result<(), InVain> {
+    async fn exchange(&self, webhook: &Webhook, at_s: u64) -> Result<(), InVain> {
         let (stream, addr) = self.connect().await?;
         if self.is_secure {
             let stream = tls::connect(stream, addr, &self.host, &Trust::System).await?;
-            self.post(stream, webhook).await
+            self.post(stream, webhook, at_s).await
         } else {
-            self.post(stream, webhook).await
+            self.post(stream, webhook, at_s).await
         }
     }
 
@@ -187,8 +188,7 @@ impl Target {
         Err(last)
     }
 
-    async fn post(&self, io: impl Io, webhook: &Webhook) -> Result<(), InVain> {
-        let at_s = unix_s();
+    async fn post(&self, io: impl Io, webhook: &Webhook, at_s: u64) -> Result<(), InVain> {
         let signature = self.signature(webhook.id, at_s, &webhook.body);
         let host = self.uri.authority().map_or(self.host.as_str(), |authority| authority.as_str());
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -216,7 +216,7 @@ impl Target {
 /// Sends waiting calls while the services run.
 pub(super) async fn deliver(services: Services, target: Arc<Target>) {
     loop {
-        match services.store().due_webhooks(services.time().now_ms(), AT_ONCE).await {
+        match claim(&services).await {
             Ok(due) if !due.is_empty() => {
                 let mut under_way = JoinSet::new();
                 for webhook in due {
@@ -235,10 +235,25 @@ pub(super) async fn deliver(services: Services, target: Arc<Target>) {
     }
 }
 
+/// Takes due calls, so that no other node sends them too.
+async fn claim(services: &Services) -> Result<Vec<Webhook>, StoreError> {
+    let now_ms = services.time().now_ms();
+    // Without a call nothing is written.
+    if !services.store().are_webhooks_due(now_ms).await? {
+        return Ok(Vec::new());
+    }
+    let claimed_ms = u64::try_from(CLAIM.as_millis()).unwrap_or(u64::MAX);
+    services.store().claim_webhooks(now_ms, now_ms.saturating_add(claimed_ms), AT_ONCE).await
+}
+
 async fn deliver_one(services: Services, target: Arc<Target>, webhook: Webhook) {
     let (realm, id) = (&webhook.realm, webhook.id);
     // Calls for an address that is no longer configured are dropped.
-    let told = if webhook.target == target.url { target.tell(&webhook).await } else { Ok(()) };
+    let told = if webhook.target == target.url {
+        target.tell(&webhook, services.time().wall_s()).await
+    } else {
+        Ok(())
+    };
     let stored = match told {
         Ok(()) => services.store().webhook_done(realm, id).await,
         Err(error) if webhook.attempts + 1 >= ATTEMPTS_MAX => {
@@ -247,10 +262,8 @@ async fn deliver_one(services: Services, target: Arc<Target>, webhook: Webhook) 
         }
         Err(error) => {
             tracing::info!(id, ?realm, %error, attempts = webhook.attempts + 1, "a webhook was in vain");
-            services
-                .store()
-                .webhook_retry(realm, id, services.time().now_ms().saturating_add(again_ms(webhook.attempts)))
-                .await
+            let again_ms = services.time().now_ms().saturating_add(again_ms(webhook.attempts));
+            services.store().webhook_retry(&webhook, again_ms).await
         }
     };
     if let Err(error) = stored {

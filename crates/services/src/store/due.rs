@@ -47,22 +47,22 @@ impl Store {
         .await
     }
 
-    /// Puts off a room whose timer could not run, unless the room has changed. Its next commit resets the
-    /// count of failures.
+    /// Puts off a room whose timer could not run, unless the room has changed. Returns whether it did. The room's next
+    /// commit resets the count of failures.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
-    pub async fn put_off_room(&self, due: &DueRoom, until_ms: u64) -> Result<(), StoreError> {
+    pub async fn put_off_room(&self, due: &DueRoom, until_ms: u64) -> Result<bool, StoreError> {
         let due = due.clone();
         // Also in a full store: a room that cannot be put off would delay the others.
         self.write_sparing(move |sql| {
-            sql.change(
+            let put_off = sql.change(
                 "UPDATE rooms SET deadline_ms = $1, failures = failures + 1
                  WHERE realm = $2 AND id = $3 AND deadline_ms = $4",
                 params![until_ms, &due.realm, &due.room, due.deadline_ms],
             )?;
-            Ok(())
+            Ok(put_off == 1)
         })
         .await
     }

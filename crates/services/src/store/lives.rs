@@ -12,7 +12,7 @@ use super::ids::{AccountId, RoomId};
 use super::limits::{Growth, Limits};
 use super::sql::{Done, Sql, TableRow, params};
 use super::types::stored_realm;
-use super::{Store, accounts, events, messages, rooms};
+use super::{Store, accounts, events, messages, rooms, webhooks};
 use parlor_server::realm::Realm;
 
 /// The charge for a room's document and summary grows in steps of this size.
@@ -336,10 +336,9 @@ impl Store {
                 let (id, realm, bytes) = (row.number(0)?, row.text(1)?, row.number(2)?);
                 (count, deleted) = (count + 1, deleted.saturating_add(bytes));
                 sql.later("DELETE FROM webhooks WHERE id = $1", params![id])?;
-                sql.later(
-                    "UPDATE outboxes SET waiting = waiting - 1, bytes = bytes - $1, dropped = dropped + 1 WHERE realm = $2",
-                    params![bytes, &realm],
-                )?;
+                let realm = stored_realm(&realm)?;
+                sql.outboxes().lose(&realm, bytes);
+                webhooks::count_dropped(sql, &realm, 1)?;
             }
             Ok(Swept { rows: count as u64, is_more: count < found || found == ROWS })
         })
@@ -394,7 +393,7 @@ const COUNTS: &[(&str, &str)] = &[
     ("achievements", "SELECT COUNT(*) FROM achievements"),
     ("objects", "SELECT CAST(COALESCE(SUM(objects), 0) AS BIGINT) FROM object_owners"),
     ("friends", "SELECT COUNT(*) FROM friends"),
-    ("webhooks", "SELECT CAST(COALESCE(SUM(waiting), 0) AS BIGINT) FROM outboxes"),
+    ("webhooks", "SELECT COUNT(*) FROM webhooks"),
 ];
 
 fn named(row: &mut TableRow) -> Done<(Realm, RoomId)> {

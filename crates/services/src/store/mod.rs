@@ -32,6 +32,7 @@ mod layouts;
 mod limits;
 mod line;
 mod lives;
+mod locks;
 mod matches;
 mod matching;
 mod messages;

@@ -12,6 +12,7 @@ use super::address::{Protection, without_password};
 use super::error::{OpenError, StoreError};
 use super::owner::{self, LockState, Sharing, StoreLock};
 use super::sql::{BatchResult, BatchStatement, Done, Fault, Param, RowPage, Sql, TableRow, Value};
+use super::webhooks::Outboxes;
 use bytes::BytesMut;
 use core::error::Error;
 use core::pin::{Pin, pin};
@@ -40,7 +41,7 @@ const SESSION: &str = "SET statement_timeout = '10s'; SET lock_timeout = '5s'; \
 /// A node's transaction waits until no other node has one under way: writes read before they change, as if a store had
 /// one writer. So they count quotas right, and cannot deadlock. The lock ends with the transaction; the schema
 /// identifies the store.
-const BEGIN_IN_TURN: &str = "BEGIN; SELECT pg_advisory_xact_lock(7242697, hashtext(current_schema()))";
+const BEGIN_IN_TURN: &str = "BEGIN; SELECT pg_advisory_xact_lock(7242698, hashtext(current_schema()))";
 /// Ends the transaction of a node that stands still, because all others wait for it.
 const SESSION_IN_TURN: &str = "SET idle_in_transaction_session_timeout = '2s'";
 
@@ -160,7 +161,8 @@ pub(super) fn connect(
     };
     let (client, prepared, pending) = (Arc::new(client), HashMap::new(), Vec::new());
     let takes_turns = held.is_some() && server.sharing == Sharing::Nodes;
-    let mut postgres = Postgres { runtime, client, prepared, pending, held, takes_turns };
+    let mut postgres =
+        Postgres { runtime, client, prepared, pending, held, takes_turns, outboxes: Outboxes::default() };
     postgres.control(SESSION)?;
     if takes_turns {
         postgres.control(SESSION_IN_TURN)?;
@@ -204,6 +206,7 @@ struct Postgres {
     held: Option<Arc<LockState>>,
     /// Whether transactions of several nodes run one after another.
     takes_turns: bool,
+    outboxes: Outboxes,
 }
 
 impl Postgres {
@@ -345,6 +348,15 @@ impl Sql for Postgres {
         self.wait(self.client.batch_execute(statements))
     }
 
+    fn outboxes(&mut self) -> &mut Outboxes {
+        &mut self.outboxes
+    }
+
+    fn clock_us(&mut self) -> Done<u64> {
+        let mut rows = self.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", &[])?;
+        rows.first_mut().map_or(Ok(0), |row| row.number(0))
+    }
+
     /// Bytes of the store's tables, including indexes and long values. The database may have tables of
     /// others.
     fn used_bytes(&mut self) -> Done<u64> {
@@ -373,6 +385,7 @@ impl Sql for Postgres {
         }
         if statement.starts_with("ROLLBACK") {
             self.pending.clear();
+            self.outboxes.forget();
         } else {
             self.settle()?;
         }

@@ -5,6 +5,7 @@
 
 use super::error::StoreError;
 use super::ids::{AccountId, RoomId, SignInId};
+use super::webhooks::Outboxes;
 use parlor_server::realm::{InvalidId, Realm};
 
 /// The result of a method inside its transaction.
@@ -91,13 +92,17 @@ pub(super) trait Sql: Send {
         Ok(())
     }
 
+    /// The database's clock, in microseconds since 1970.
+    fn clock_us(&mut self) -> Done<u64>;
+
     /// Bytes in use of the store on its disk.
     fn used_bytes(&mut self) -> Done<u64>;
 
+    /// What the outboxes hold, as this connection knows it. After a step that takes back changes nothing is known.
+    fn outboxes(&mut self) -> &mut Outboxes;
+
     /// Runs a step of a transaction.
-    fn step(&mut self, statement: &'static str) -> Done<()> {
-        self.control(statement)
-    }
+    fn step(&mut self, statement: &'static str) -> Done<()>;
 }
 
 /// A statement of a [batch](Sql::batch).

@@ -4,8 +4,10 @@ use super::backup::beside;
 use super::error::{OpenError, StoreError};
 use super::inspect::StoreState;
 use super::sql::{Done, Fault, Param, RowPage, Sql, TableRow, Value};
+use super::webhooks::Outboxes;
 use super::{Durability, layouts};
 use core::time::Duration;
+use parlor_server::embed::unix_ms;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::ffi::ErrorCode;
@@ -206,14 +208,14 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Done<Box<dyn Sql>> 
             "PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -65536;",
         )
         .map_err(fault)?;
-    Ok(Box::new(Sqlite { connection }))
+    Ok(Box::new(Sqlite { connection, outboxes: Outboxes::default() }))
 }
 
 /// Opens a connection for reading.
 pub(super) fn reader(path: &Path) -> Done<Box<dyn Sql>> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
     keep_log(&connection).map_err(fault)?;
-    Ok(Box::new(Sqlite { connection }))
+    Ok(Box::new(Sqlite { connection, outboxes: Outboxes::default() }))
 }
 
 pub(super) fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
@@ -226,11 +228,12 @@ pub(super) fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connectio
 
 /// The layout of a file, which stays unchanged.
 pub(super) fn layout_of(connection: Connection) -> Result<u64, OpenError> {
-    layouts::found(&mut Sqlite { connection })
+    layouts::found(&mut Sqlite { connection, outboxes: Outboxes::default() })
 }
 
 struct Sqlite {
     connection: Connection,
+    outboxes: Outboxes,
 }
 
 impl Sql for Sqlite {
@@ -268,6 +271,15 @@ impl Sql for Sqlite {
         self.connection.execute_batch(statements).map_err(fault)
     }
 
+    fn outboxes(&mut self) -> &mut Outboxes {
+        &mut self.outboxes
+    }
+
+    /// The file is this machine's alone.
+    fn clock_us(&mut self) -> Done<u64> {
+        Ok(unix_ms().saturating_mul(1_000))
+    }
+
     fn used_bytes(&mut self) -> Done<u64> {
         let mut rows = self.rows(
             "SELECT (c.page_count - f.freelist_count) * s.page_size
@@ -279,6 +291,9 @@ impl Sql for Sqlite {
 
     /// Each write has three steps, so they are prepared once.
     fn step(&mut self, statement: &'static str) -> Done<()> {
+        if statement.starts_with("ROLLBACK") {
+            self.outboxes.forget();
+        }
         self.change(statement, &[]).map(|_| ())
     }
 }

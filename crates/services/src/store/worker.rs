@@ -12,6 +12,7 @@ use super::error::StoreError;
 use super::limits::{Gauge, Size};
 use super::line::{Job, Line};
 use super::sql::{BatchResult, BatchStatement, Done, Fault, Param, RowPage, Sql};
+use super::webhooks::Outboxes;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
@@ -382,6 +383,18 @@ impl Sql for Watched<'_> {
 
     fn await_others(&mut self) -> Done<()> {
         self.sql.await_others()
+    }
+
+    fn outboxes(&mut self) -> &mut Outboxes {
+        self.sql.outboxes()
+    }
+
+    fn step(&mut self, statement: &'static str) -> Done<()> {
+        self.sql.step(statement)
+    }
+
+    fn clock_us(&mut self) -> Done<u64> {
+        self.sql.clock_us()
     }
 
     fn used_bytes(&mut self) -> Done<u64> {

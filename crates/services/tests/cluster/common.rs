@@ -76,6 +76,11 @@ impl Nodes {
         operator_token(&self.key, role, "ops", "tanks", "production")
     }
 
+    /// Takes the node that started first out of them.
+    pub(crate) fn take_first(&mut self) -> Service {
+        self.nodes.remove(0).0
+    }
+
     /// Takes the node that started last out of them.
     pub(crate) fn take_last(&mut self) -> Service {
         self.nodes.pop().unwrap().0

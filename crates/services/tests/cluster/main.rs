@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 mod boards;
+mod clocks;
 mod common;
 mod nodes;
 mod rooms;
+mod shared;

@@ -479,7 +479,7 @@ async fn threat_43_calls_beyond_a_share_push_no_others_out_of_the_outbox() {
             put((0..200).map(|_| large_call(b't', true)).collect()).await;
             put(vec![small(b'b')]).await;
         }
-        let due = store.due_webhooks(7, 1_000).await.unwrap();
+        let due = store.claim_webhooks(7, 7, 1_000).await.unwrap();
         let of = |letter: u8| due.iter().filter(|call| call.body[0] == letter).count() as u64;
         assert_eq!((of(b'a'), of(b'b')), (1, 2));
         assert!(of(b't') <= OUTBOX_BYTES_MAX / 65_536 / 2, "{} of the talker's", of(b't'));

@@ -1,6 +1,7 @@
 //! The contract of every store, on any database.
 
 use crate::common::{account, account_id, fresh_realm, new_room, notice, notices, on_each, room_id, state};
+use core::time::Duration;
 use parlor_server::realm::Realm;
 use parlor_services::store::{
     Ban, Credential, CredentialKind, Effects, EndedSignIn, INBOX_MAX, NewWebhook, OUTBOX_MAX, Role,
@@ -369,15 +370,17 @@ async fn a_call_is_owed_until_it_is_done() {
         let effects = Effects { webhooks, ..Effects::default() };
         store.put_room(&realm, new_room("r1", state(1, "", &[])), effects).await.unwrap();
         let due = async |now_ms| {
-            let due = store.due_webhooks(now_ms, 1000).await.unwrap();
-            due.into_iter().filter(|due| due.realm == realm).collect::<Vec<_>>()
+            let due = store.claim_webhooks(now_ms, now_ms, 1000).await.unwrap();
+            let mut due: Vec<_> = due.into_iter().filter(|due| due.realm == realm).collect();
+            due.sort_by(|one, other| one.body.cmp(&other.body));
+            due
         };
         let owed = due(5).await;
         assert_eq!(owed.iter().map(|owed| owed.body.as_slice()).collect::<Vec<_>>(), [b"a", b"b"]);
-        assert_eq!((owed[0].attempts, owed[0].due_ms), (0, 2));
+        assert_eq!((owed[0].attempts, owed[0].due_ms), (0, 5));
         store.webhook_done(&realm, owed[1].id).await.unwrap();
         store.webhook_done(&realm, owed[1].id).await.unwrap();
-        store.webhook_retry(&realm, owed[0].id, 50).await.unwrap();
+        store.webhook_retry(&owed[0], 50).await.unwrap();
         assert_eq!(due(49).await, []);
         assert_eq!(due(50).await[0].attempts, 1);
         // Another realm's outbox is not touched from here.
@@ -385,6 +388,55 @@ async fn a_call_is_owed_until_it_is_done() {
         assert_eq!(due(50).await.len(), 1);
         let outbox = store.outbox(&realm).await.unwrap();
         assert_eq!((outbox.waiting, outbox.dropped), (2, 0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_claimed_call_is_nobody_elses_until_its_time() {
+    on_each(async |store, realm| {
+        let webhooks = (0..20).map(|number| webhook(&number.to_string(), 1)).collect();
+        let effects = Effects { webhooks, ..Effects::default() };
+        store.put_room(&realm, new_room("r1", state(1, "", &[])), effects).await.unwrap();
+        let claim = async |now_ms, limit| {
+            let claimed = store.claim_webhooks(now_ms, now_ms + 15, limit).await.unwrap();
+            claimed.into_iter().filter(|claimed| claimed.realm == realm).collect::<Vec<_>>()
+        };
+        let (first, second, third) = tokio::join!(claim(5, 8), claim(5, 8), claim(5, 8));
+        let mut ids: Vec<u64> = [&first, &second, &third].into_iter().flatten().map(|it| it.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 20, "each of them once");
+        assert!(!store.are_webhooks_due(19).await.unwrap() && claim(19, 8).await.is_empty());
+        // Who claimed it first is too late, and counts nothing.
+        let again = claim(20, 8).await;
+        let late = first.iter().find(|early| again.iter().any(|again| again.id == early.id));
+        let late = late.expect("the longest overdue come first");
+        store.webhook_retry(late, 21).await.unwrap();
+        assert_eq!(claim(30, 1_000).await.iter().filter(|claimed| claimed.id == late.id).count(), 0);
+        let later = claim(35, 8).await;
+        assert!(later.iter().all(|claimed| claimed.attempts == 0), "{later:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lock_has_one_holder_at_a_time() {
+    on_each(async |store, realm| {
+        let name = format!("of {}", realm.app());
+        let take = async |holder, millis| {
+            store.take_lock(&name, holder, Duration::from_millis(millis)).await.unwrap()
+        };
+        assert!(take("a", 60_000).await);
+        assert!(!take("b", 60_000).await);
+        store.release_lock(&name, "b").await.unwrap();
+        assert!(!take("b", 60_000).await, "who does not have it gives nothing back");
+        // The holder may shorten it too: it is over at once.
+        assert!(take("a", 0).await && take("b", 60_000).await);
+        assert!(!take("a", 60_000).await);
+        store.release_lock(&name, "b").await.unwrap();
+        assert!(take("a", 60_000).await);
+        assert!(store.clock_us().await.unwrap() > 1_600_000_000_000_000);
     })
     .await;
 }
@@ -407,8 +459,8 @@ async fn an_outbox_is_bounded_and_counts_what_went() {
         }
         let outbox = store.outbox(&realm).await.unwrap();
         assert_eq!((outbox.waiting, outbox.dropped), (OUTBOX_MAX, 5));
-        let due = store.due_webhooks(1, 1000).await.unwrap();
-        let first = due.into_iter().find(|due| due.realm == realm).unwrap();
+        let due = store.claim_webhooks(1, 1, 1000).await.unwrap();
+        let first = due.into_iter().filter(|due| due.realm == realm).min_by_key(|due| due.id).unwrap();
         assert_eq!(first.body, b"5", "the oldest went");
     })
     .await;

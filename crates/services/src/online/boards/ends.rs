@@ -6,6 +6,7 @@
 use super::index::{NoRanks, WAIT};
 use super::read::{Shown, owned};
 use super::{Defined, no_ranks};
+use crate::cluster::Duty;
 use crate::online::Services;
 use crate::online::failure::Failure;
 use crate::online::webhook::Call;
@@ -42,7 +43,9 @@ struct First<'a> {
 /// Runs as long as the services.
 pub(super) async fn tell_ends(services: Services) {
     loop {
-        if let Err(failure) = tell_all(&services).await {
+        if services.has_duty(Duty::Seasons).await
+            && let Err(failure) = tell_all(&services).await
+        {
             tracing::debug!(?failure, "the ends of seasons could not be read; they are read again");
         }
         tokio::select! {

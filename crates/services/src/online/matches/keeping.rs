@@ -1,6 +1,7 @@
 //! Stores the logs of kept matches, a group of entries at a time, as fast as the store accepts them.
 
 use super::{CUT_REFUSED, CUT_STORE_FULL, CUT_UNAVAILABLE, entry};
+use crate::cluster::Duty;
 use crate::online::Services;
 use crate::online::lives::rest_since;
 use crate::store::{AccountId, Appended, GROUP_ENTRIES_MAX, MatchEntry, NewMatch, StoreError};
@@ -213,6 +214,9 @@ pub(in crate::online) async fn look_after(services: Services, server: Arc<str>, 
         let looked = async {
             services.store().keep_matches_alive(&server, now_ms, seen_since_ms).await?;
             said_ms = now_ms;
+            if !services.has_duty(Duty::Matches).await {
+                return Ok(());
+            }
             forget(&services, now_ms.saturating_sub(keep_days.saturating_mul(DAY_MS))).await
         };
         if let Err(error) = looked.await {
@@ -221,11 +225,13 @@ pub(in crate::online) async fn look_after(services: Services, server: Arc<str>, 
     }
 }
 
-/// Records that this server is alive, before it has any match, and ends all open matches: no other server
-/// uses this store.
+/// Records that this server is alive, before it has any match, and ends the open matches of servers that are not: of
+/// all, unless other nodes use this store.
 pub(in crate::online) async fn begin(services: &Services, server: &str) -> Result<(), StoreError> {
     let now_ms = services.time().now_ms();
-    let ended = services.store().keep_matches_alive(server, now_ms, u64::MAX).await?;
+    let in_cluster = services.cluster().is_some();
+    let seen_since_ms = if in_cluster { now_ms.saturating_sub(SILENCE_MAX_MS) } else { u64::MAX };
+    let ended = services.store().keep_matches_alive(server, now_ms, seen_since_ms).await?;
     if ended > 0 {
         tracing::info!(ended, "matches were open when their server ended");
     }

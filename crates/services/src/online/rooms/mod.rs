@@ -8,6 +8,7 @@
 
 mod handlers;
 mod messages;
+mod opening;
 mod removal;
 mod room_locks;
 mod search;

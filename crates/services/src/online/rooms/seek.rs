@@ -3,10 +3,11 @@
 //! A search is bounded in rooms, bytes and attempts to join. It runs outside of any lock, so a search among
 //! useless rooms delays only its own player (threat 51). A seeker without a result takes its game's opening
 //! lock.
-//! There it joins a room that was opened since its search began, or opens one. So one of several concurrent
+//! There it joins a room that was opened since its search began, or opens one. In a cluster that lock is the store's. So one of several concurrent
 //! seekers opens a room, and the others join it.
 
 use super::handlers::{CreateRoom, New, RoomAnswer, read_criteria};
+use super::opening::{Right, STORED_WITHIN_MS};
 use super::search::{LOOKED_AT_MAX, Search, Wanted, hash};
 use super::{change, look};
 use crate::online::Services;
@@ -105,15 +106,26 @@ pub(crate) async fn join_or_create(
     }
     let now_ms = || services.time().now_ms();
     let opening_lock = services.seekers().opening_lock(&realm, new.config.game());
-    let unseen_since_ms = opening_lock.unseen_since_ms(now_ms);
+    let mut unseen_since_ms = opening_lock.unseen_since_ms(now_ms);
+    if services.cluster().is_some() {
+        // Another node may have been opening one since then.
+        unseen_since_ms = unseen_since_ms.min(now_ms().saturating_sub(STORED_WITHIN_MS));
+    }
     if let Some(answer) = seeker.seat(None).await? {
         return Ok(answer);
     }
     let _opening = opening_lock.enter(now_ms).await;
-    if let Some(answer) = seeker.seat(Some(unseen_since_ms)).await? {
-        return Ok(answer);
-    }
-    new.open(&services, &caller, seeker.hash).await
+    let right = Right::take(&services, opening_lock).await?;
+    let answer = async {
+        if let Some(answer) = seeker.seat(Some(unseen_since_ms)).await? {
+            return Ok(answer);
+        }
+        right.must_last()?;
+        new.open(&services, &caller, seeker.hash).await
+    };
+    let answer = answer.await;
+    right.give_back().await;
+    answer
 }
 
 /// A player that looks for a room.

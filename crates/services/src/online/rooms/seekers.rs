@@ -5,12 +5,12 @@
 
 use crate::online::failure::{Failure, Kind};
 use crate::store::AccountId;
-use core::hash::{Hash, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use parlor_hub::Origin;
 use parlor_server::embed::lock;
 use parlor_server::realm::Realm;
+use ring::digest::{SHA256, digest};
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
@@ -52,6 +52,7 @@ pub(super) struct Seeking<'a> {
 /// The right to open a room of a game. One seeker has it at a time.
 #[derive(Debug)]
 pub(super) struct OpeningLock {
+    number: usize,
     lock: AsyncMutex<()>,
     /// The entry time of the seeker that holds it, in ms of the services' clock.
     entered_ms: AtomicU64,
@@ -66,8 +67,11 @@ pub(super) struct Opening<'a> {
 
 impl Seekers {
     pub(crate) fn new() -> Self {
-        let new = || OpeningLock { lock: AsyncMutex::new(()), entered_ms: AtomicU64::new(NOBODY) };
-        Seekers { searching: Mutex::default(), opening_locks: (0..OPENING_LOCKS).map(|_| new()).collect() }
+        let new = |number| {
+            let (lock, entered_ms) = (AsyncMutex::new(()), AtomicU64::new(NOBODY));
+            OpeningLock { number, lock, entered_ms }
+        };
+        Seekers { searching: Mutex::default(), opening_locks: (0..OPENING_LOCKS).map(new).collect() }
     }
 
     /// Begins a search of an account.
@@ -95,15 +99,19 @@ impl Seekers {
         Ok(Seeking { seekers: self, account: key, origin })
     }
 
-    /// The opening lock of a game.
+    /// The opening lock of a game. Each node and each build has the same number for it.
     pub(super) fn opening_lock(&self, realm: &Realm, game: &str) -> &OpeningLock {
-        let mut hasher = rustc_hash::FxHasher::default();
-        (realm, game).hash(&mut hasher);
-        &self.opening_locks[usize::try_from(hasher.finish() % OPENING_LOCKS as u64).unwrap_or(0)]
+        let hash = digest(&SHA256, format!("{}\n{game}", realm.path()).as_bytes());
+        &self.opening_locks[usize::from(hash.as_ref()[0]) % OPENING_LOCKS]
     }
 }
 
 impl OpeningLock {
+    /// Its name in the store.
+    pub(super) fn name(&self) -> String {
+        format!("opening/{}", self.number)
+    }
+
     /// Returns the creation time from which on a search that begins after this call may miss rooms. `now_ms`
     /// reads the services' clock, which never goes back.
     pub(super) fn unseen_since_ms(&self, now_ms: impl FnOnce() -> u64) -> u64 {
