@@ -190,27 +190,3 @@ pub(super) async fn watch(services: Services) {
         }
     }
 }
-
-/// Who is present.
-impl Services {
-    /// Records a request of a player. If it was away, searches find its rooms again.
-    pub(super) async fn is_asked_by(&self, realm: &Realm, player: &AccountId) {
-        let was_away = self.seen().note((realm.clone(), player.clone()), self.time().steady());
-        if was_away && let Err(error) = self.store().wake_rooms_of(realm, player).await {
-            tracing::debug!(%player, %error, "the rooms of a player who is back are not found yet");
-        }
-    }
-
-    /// Records that a player was present until this moment.
-    pub(super) fn was_here(&self, realm: &Realm, player: &AccountId) {
-        self.seen().note((realm.clone(), player.clone()), self.time().steady());
-    }
-
-    /// Whether any of these players is present.
-    pub(super) fn is_any_here(&self, realm: &Realm, players: &[AccountId]) -> bool {
-        let now = self.time().steady();
-        players.iter().any(|player| {
-            self.feeds().has(realm, player) || self.seen().has_seen(&(realm.clone(), player.clone()), now)
-        })
-    }
-}
