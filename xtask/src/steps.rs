@@ -189,10 +189,14 @@ fn plan_store(_: &Path, level: Level) -> Result<Work, Missing> {
     Ok(Work::one(tests.env("PARLOR_KILLS", &kills)))
 }
 
+/// Buses over NATS are tested where its programs are: the script names those that are missing.
 fn plan_cluster(_: &Path, _: Level) -> Result<Work, Missing> {
     need("find /usr/lib/postgresql -name initdb", "there is no PostgreSQL", "apt-get install postgresql")?;
-    let script = Invocation::new("sh").args("xtask/scratch-postgres.sh");
-    Ok(Work::one(script.args("cargo test --workspace --all-features --test cluster")))
+    let run = |tests: &str| {
+        let scripts = Invocation::new("sh").args("xtask/scratch-postgres.sh sh xtask/scratch-nats.sh");
+        scripts.args("cargo test --workspace --all-features").args(tests)
+    };
+    Ok(Work::Run(vec![run("--test cluster"), run("--lib cluster::bus")]))
 }
 
 /// Its versions are pinned with their hashes, and installed below target/.

@@ -23,7 +23,7 @@ mod online;
 mod start;
 pub mod store;
 
-pub use cluster::{ClusterConfig, LineError};
+pub use cluster::{BusAddress, BusError, ClusterConfig, InvalidBusAddress, LineError};
 pub use online::{
     GamesError, KEEP_MATCHES_DAYS, Lives, OPERATOR_LIFE_S_MAX, OnlineConfig, OnlineError, OnlineMemory,
     RECEIPT_LIFE_S_MAX, SIGN_IN_TIME, ScoreReceipt, WebhookConfig, WebhookError, operator_token,

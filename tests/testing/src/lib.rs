@@ -6,6 +6,7 @@
 mod client;
 mod document;
 mod hall;
+mod nats;
 mod postgres;
 mod server;
 mod service;
@@ -14,6 +15,7 @@ mod web;
 pub use client::{Client, HANG, Seen, creating, joining, opening, within};
 pub use document::{Described, Document};
 pub use hall::Hall;
+pub use nats::{NatsServer, nats_programs};
 pub use postgres::{Scratch, postgres};
 pub use server::{Answer, TestServer, dial, exchange, local};
 pub use service::{Service, Socket, told_service};

@@ -3,10 +3,12 @@
 //! - [`lease`]: the lease of this node, on a thread of its own; [`standing`]: what it may decide, for all threads
 //! - [`nodes`]: the nodes, as the store told at the last look
 //! - [`line`]: questions to other nodes
+//! - [`bus`]: hints of other nodes, which may all be lost
 //! - [`clock`]: the store's clock; [`duties`]: what one node at a time does
 //!
 //! A server alone has no [`Cluster`] and runs nothing of this.
 
+pub(crate) mod bus;
 mod clock;
 mod duties;
 mod lease;
@@ -15,6 +17,7 @@ pub(crate) mod nodes;
 pub(crate) mod standing;
 mod uptime;
 
+pub use bus::{BusAddress, BusError, InvalidBusAddress};
 pub(crate) use duties::Duty;
 pub use line::LineError;
 
@@ -47,12 +50,14 @@ pub struct ClusterConfig {
     /// Where the other nodes reach this one, an address of this machine; port 0 for any free one. Default: an address
     /// that only nodes of the same machine reach.
     pub line: SocketAddr,
+    /// The NATS server that carries hints between the nodes. Default: the store's PostgreSQL carries them.
+    pub bus: Option<BusAddress>,
 }
 
 impl ClusterConfig {
     /// The defaults for a node of this name.
     pub fn new(node: NodeName) -> Self {
-        ClusterConfig { node, line: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) }
+        ClusterConfig { node, line: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), bus: None }
     }
 }
 

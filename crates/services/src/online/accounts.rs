@@ -1,11 +1,11 @@
 //! Accounts: creation, sign-in, and linked credentials.
 
-use super::Services;
 use super::charges::Rates;
 use super::failure::{Failure, Kind};
 use super::password::{BYTES_MAX as PASSWORD_BYTES_MAX, CHARS_MIN as PASSWORD_CHARS_MIN};
 use super::secrets;
 use super::table::Caller;
+use super::{Services, bans};
 use crate::store::{
     Account, AccountId, AccountKind, Credential, CredentialKind, EndedSignIn, Role, Rotated, Rotation,
     SignIn, SignInId, StoreError,
@@ -339,7 +339,7 @@ pub(super) async fn refresh(services: Services, _: Caller, input: ByRefresh) -> 
             Ok(signed_in(&services, &realm, &account, &sign_in, &next))
         }
         Rotated::Reused(account) => {
-            services.feeds().sign_out(&realm, &account, Some(&sign_in));
+            bans::sign_out(&services, &realm, &account, Some(&sign_in));
             tracing::warn!(%account, ?realm, "a refresh token was used again: its sign-in is over");
             let sentence = "this refresh token was used before, so somebody else may have it: sign in again";
             Err(Failure::new(Kind::SignedOut, "refresh_token_reused", sentence))
@@ -360,7 +360,7 @@ pub(super) async fn sign_out(services: Services, _: Caller, input: ByRefresh) ->
     // An unknown sign-in has ended.
     let Ok(id) = SignInId::new(id) else { return Ok(DONE) };
     match services.store().end_sign_in(&realm, &id, &hash(secret)).await? {
-        EndedSignIn::Ended(account) => services.feeds().sign_out(&realm, &account, Some(&id)),
+        EndedSignIn::Ended(account) => bans::sign_out(&services, &realm, &account, Some(&id)),
         EndedSignIn::Unknown => {}
         // The id alone must not end a sign-in.
         EndedSignIn::OtherToken => return Err(bad_refresh_token()),
@@ -376,7 +376,7 @@ pub(super) async fn sign_out_everywhere(
 ) -> Result<Done, Failure> {
     let (realm, id) = services.account_of(&caller)?;
     services.store().end_sign_ins_of(&realm, &id).await?;
-    services.feeds().sign_out(&realm, &id, None);
+    bans::sign_out(&services, &realm, &id, None);
     Ok(DONE)
 }
 

@@ -2,8 +2,8 @@
 
 use super::Services;
 use super::accounts::{DONE, Done, Nothing};
+use super::bans;
 use super::failure::{Failure, Kind};
-use super::live;
 use super::page::Limit;
 use super::table::Caller;
 use crate::store::{AccountId, Ban, Role, TEXT_BYTES_MAX};
@@ -85,16 +85,9 @@ pub(super) async fn ban(services: Services, caller: Caller, input: BanAccount) -
     let until_ms = input.for_s.map(|seconds| at_ms.saturating_add(seconds.saturating_mul(1_000)));
     let ban = Ban { account: account.clone(), reason: input.reason, by: by.to_string(), at_ms, until_ms };
     services.store().ban(&realm, &ban).await?;
-    // Access tokens are valid for some minutes more, and devices may be connected.
-    services.bans().changed(&realm, &account);
-    services.feeds().close(&realm, &account);
-    services.leaves_all_lobbies(&realm, &account);
-    services.leaves_all_searches(&realm, &account);
-    if let Some(tickets) = services.access().tickets() {
-        tickets.bar(realm.clone(), account.to_string(), services.time().now_s());
-    }
-    // No ticket is accepted from here on, so the account cannot return to a room that was already searched.
-    let removed = live::remove_account(&services, &realm, &account, &ban.reason).await?;
+    services.has_ordered();
+    bans::put_out(&services, &realm, &account, services.time().now_s());
+    let removed = bans::remove_from_rooms(&services, &realm, &account, &ban.reason).await?;
     if input.scores {
         let entries = services.store().remove_entries_of(&realm, &account).await?;
         tracing::info!(%account, entries, "entries of a banned account were removed");
@@ -107,10 +100,8 @@ pub(super) async fn lift_ban(services: Services, caller: Caller, input: LiftBan)
     let realm = services.realm_of(&caller)?;
     let account = account(&input.account)?;
     services.store().lift_ban(&realm, &account).await?;
-    services.bans().changed(&realm, &account);
-    if let Some(tickets) = services.access().tickets() {
-        tickets.unbar(realm, account.to_string());
-    }
+    services.has_ordered();
+    bans::let_in(&services, &realm, &account);
     Ok(DONE)
 }
 
@@ -145,6 +136,7 @@ pub(super) async fn set_role(services: Services, caller: Caller, input: SetRole)
     let role = Role::from_word(&input.role)
         .ok_or_else(|| Failure::field("role", "there are the roles player, server and admin"))?;
     services.store().set_role(&realm, &account, role).await?;
+    services.has_ordered();
     services.bans().changed(&realm, &account);
     tracing::info!(%account, %by, role = role.as_str(), "has another role");
     Ok(DONE)

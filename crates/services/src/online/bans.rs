@@ -3,8 +3,9 @@
 
 use super::Services;
 use super::failure::{Failure, Kind};
+use super::live;
 use super::tokens::{Identity, Signer};
-use crate::store::{AccountId, Ban, Role, StoreError};
+use crate::store::{AccountId, Ban, Role, SignInId, StoreError};
 use core::time::Duration;
 use parlor_server::embed::lock;
 use parlor_server::realm::Realm;
@@ -104,6 +105,43 @@ impl Free {
         let sentence =
             "what this account may do has changed: get another access token with the refresh token";
         Err(Failure::new(Kind::SignedOut, "token_expired", sentence))
+    }
+}
+
+/// Ends the connections of a banned account. Its tickets up to this second are barred: access tokens are valid for some
+/// minutes more.
+pub(super) fn put_out(services: &Services, realm: &Realm, account: &AccountId, at_s: u64) {
+    services.bans().changed(realm, account);
+    services.feeds().close(realm, account);
+    services.leaves_all_lobbies(realm, account);
+    services.leaves_all_searches(realm, account);
+    if let Some(tickets) = services.access().tickets() {
+        tickets.bar(realm.clone(), account.to_string(), at_s);
+    }
+}
+
+/// Takes the seats of an account that was [put out](put_out): no ticket is accepted from there on, so the account
+/// cannot return to a room that was already searched. Returns how many it had.
+pub(super) async fn remove_from_rooms(
+    services: &Services,
+    realm: &Realm,
+    account: &AccountId,
+    reason: &str,
+) -> Result<usize, Failure> {
+    live::remove_account(services, realm, account, reason).await
+}
+
+/// Ends the feeds of a sign-in that has ended, or of all of an account, at all nodes.
+pub(super) fn sign_out(services: &Services, realm: &Realm, account: &AccountId, sign_in: Option<&SignInId>) {
+    services.has_ordered();
+    services.feeds().sign_out(realm, account, sign_in);
+}
+
+/// Lets in an account whose ban was lifted.
+pub(super) fn let_in(services: &Services, realm: &Realm, account: &AccountId) {
+    services.bans().changed(realm, account);
+    if let Some(tickets) = services.access().tickets() {
+        tickets.unbar(realm.clone(), account.to_string());
     }
 }
 

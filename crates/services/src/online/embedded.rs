@@ -124,6 +124,9 @@ async fn figures(to: &mut Figures, services: &Services) {
         let rows = rows.into_iter().map(|(kind, rows)| ([("kind", kind)], rows));
         to.gauges("parlor_store_rows", "Rows of the store", rows);
     }
+    if let Some(hints) = services.hints() {
+        hints.write_figures(to);
+    }
     let busy = Duration::from_micros(counted.busy_us).as_secs_f64();
     to.seconds("parlor_store_commit_seconds", "Time that transactions took in all", busy);
     // The metrics above report an unresponsive store.

@@ -8,6 +8,7 @@ use super::news::{News, Topic};
 use super::rooms::Subscriptions;
 use super::unread::{Share, Unread};
 use crate::store::{AccountId, SignInId};
+use core::cmp::Ordering as Relation;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use parlor_hub::Origin;
@@ -21,9 +22,24 @@ const WAITING_MAX: usize = 64;
 /// Maximum number of feeds of one player. The oldest is cut off.
 const DEVICES_MAX: usize = 16;
 
-type Key = (Realm, AccountId);
+pub(super) type Key = (Realm, AccountId);
+
 /// The devices of one player.
-type Devices = Vec<Device>;
+#[derive(Debug)]
+struct Devices {
+    open: Vec<Device>,
+    /// In a cluster: the number of the newest notice that they were told, or that was there before them.
+    told: u64,
+}
+
+/// What became of a notice of a cluster's store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The player's devices have it, or the player has none.
+    Done,
+    /// Earlier ones are to be read first.
+    AfterGap,
+}
 
 #[derive(Debug)]
 struct Device {
@@ -111,23 +127,23 @@ pub(super) struct Feed {
 }
 
 impl Feeds {
-    /// Opens a feed of a player.
-    pub(super) fn open(services: &super::Services, owner: FeedOwner, origin: Origin) -> Feed {
+    /// Opens a feed of a player. In a cluster, `newest` is the number of the newest notice of its inbox before this.
+    pub(super) fn open(services: &super::Services, owner: FeedOwner, origin: Origin, newest: u64) -> Feed {
         let feeds = services.feeds();
         let number = feeds.opened.fetch_add(1, Ordering::Relaxed);
         let (sender, notices) = mpsc::channel(WAITING_MAX);
         let end = Arc::<OnceLock<End>>::default();
         let news = Arc::<News>::default();
         let mut open = feeds.lock();
-        let devices = open.entry(owner.key()).or_default();
-        if devices.len() >= DEVICES_MAX {
-            devices.remove(0);
+        let devices = open.entry(owner.key()).or_insert_with(|| Devices { open: Vec::new(), told: newest });
+        if devices.open.len() >= DEVICES_MAX {
+            devices.open.remove(0);
         }
         let sign_in = owner.sign_in.clone();
         let (kept, end_of) = (Arc::clone(&news), Arc::clone(&end));
         let rtt_ms = Arc::new(AtomicU32::new(u32::MAX));
         let measured = Arc::clone(&rtt_ms);
-        devices.push(Device {
+        devices.open.push(Device {
             number,
             origin,
             sign_in,
@@ -145,7 +161,7 @@ impl Feeds {
     pub(super) fn rtt_ms(&self, realm: &Realm, player: &AccountId) -> Option<u32> {
         let open = self.lock();
         let devices = open.get(&(realm.clone(), player.clone()))?;
-        let measured = devices.iter().map(|device| device.rtt_ms.load(Ordering::Relaxed)).min()?;
+        let measured = devices.open.iter().map(|device| device.rtt_ms.load(Ordering::Relaxed)).min()?;
         (measured < u32::MAX).then_some(measured)
     }
 
@@ -160,23 +176,66 @@ impl Feeds {
         let mut open = self.lock();
         let key = (realm.clone(), player.clone());
         let Some(devices) = open.get_mut(&key) else { return };
-        devices.retain(|device| {
-            let share = unread.take(device.origin, notice.len());
-            share.is_ok_and(|share| {
-                let pending = PendingNotice { text: Arc::clone(notice), share };
-                device.waiting.try_send(Heard::Notice(pending)).is_ok()
-            })
-        });
-        if devices.is_empty() {
+        devices.tell(unread, notice);
+        if devices.open.is_empty() {
             open.remove(&key);
         }
+    }
+
+    /// The same in a cluster, for the notice with this number: each is told once, and in order.
+    pub(super) fn tell_next(&self, unread: &Unread, key: &Key, (seq, notice): (u64, &Arc<str>)) -> Told {
+        let mut open = self.lock();
+        let Some(devices) = open.get_mut(key) else { return Told::Done };
+        match seq.cmp(&devices.told.saturating_add(1)) {
+            Relation::Less => return Told::Done,
+            Relation::Greater => return Told::AfterGap,
+            Relation::Equal => {}
+        }
+        devices.told = seq;
+        devices.tell(unread, notice);
+        if devices.open.is_empty() {
+            open.remove(key);
+        }
+        Told::Done
+    }
+
+    /// Tells notices that were read from the inbox. All up to `read_to` are among them, or were dropped. Returns how many
+    /// had not been told.
+    pub(super) fn tell_read(
+        &self,
+        unread: &Unread,
+        key: &Key,
+        (notices, read_to): (&[(u64, Arc<str>)], u64),
+    ) -> usize {
+        let mut open = self.lock();
+        let Some(devices) = open.get_mut(key) else { return 0 };
+        let told = devices.told;
+        devices.told = told.max(read_to);
+        let missing: Vec<_> = notices.iter().filter(|(seq, _)| *seq > told).collect();
+        for (_, notice) in &missing {
+            devices.tell(unread, notice);
+        }
+        if devices.open.is_empty() {
+            open.remove(key);
+        }
+        missing.len()
+    }
+
+    /// The number of the newest notice that a player's devices were told; `None` if it has none.
+    pub(super) fn told(&self, key: &Key) -> Option<u64> {
+        self.lock().get(key).map(|devices| devices.told)
+    }
+
+    /// All players with devices, each with the number of the newest notice that they were told.
+    pub(super) fn all_told(&self) -> Vec<(Key, u64)> {
+        self.lock().iter().map(|(key, devices)| (key.clone(), devices.told)).collect()
     }
 
     /// Whether this feed of a player is open.
     pub(super) fn is_open(&self, realm: &Realm, player: &AccountId, number: u64) -> bool {
         let open = self.lock();
         let devices = open.get(&(realm.clone(), player.clone()));
-        devices.is_some_and(|devices| devices.iter().any(|device| device.number == number))
+        devices.is_some_and(|devices| devices.open.iter().any(|device| device.number == number))
     }
 
     /// Sends a notice of a room to one device that has subscribed to it. A device that is too slow, or whose address is over
@@ -190,7 +249,7 @@ impl Feeds {
         let mut open = self.lock();
         let key = (realm.clone(), player.clone());
         let Some(devices) = open.get_mut(&key) else { return };
-        devices.retain(|device| {
+        devices.open.retain(|device| {
             let share = (device.number == number).then(|| unread.take(device.origin, notice.len()));
             share.is_none_or(|share| {
                 share.is_ok_and(|share| {
@@ -199,7 +258,7 @@ impl Feeds {
                 })
             })
         });
-        if devices.is_empty() {
+        if devices.open.is_empty() {
             open.remove(&key);
         }
     }
@@ -216,13 +275,24 @@ impl Feeds {
         let mut open = self.lock();
         let key = (realm.clone(), player.clone());
         let Some(devices) = open.get_mut(&key) else { return };
-        devices.retain(|device| {
+        devices.open.retain(|device| {
             let share = unread.take(device.origin, text.len());
             share.is_ok_and(|share| {
                 device.news.put(topic.clone(), PendingNotice { text: Arc::clone(text), share })
             })
         });
-        if devices.is_empty() {
+        if devices.open.is_empty() {
+            open.remove(&key);
+        }
+    }
+
+    /// Cuts off one device of a player.
+    pub(super) fn cut_off(&self, realm: &Realm, player: &AccountId, number: u64) {
+        let mut open = self.lock();
+        let key = (realm.clone(), player.clone());
+        let Some(devices) = open.get_mut(&key) else { return };
+        devices.open.retain(|device| device.number != number);
+        if devices.open.is_empty() {
             open.remove(&key);
         }
     }
@@ -237,20 +307,33 @@ impl Feeds {
         let mut open = self.lock();
         let key = (realm.clone(), player.clone());
         let Some(devices) = open.get_mut(&key) else { return };
-        devices.retain(|device| {
+        devices.open.retain(|device| {
             let stays = sign_in.is_some() && device.sign_in.as_ref() != sign_in;
             if !stays {
                 let _ = device.end.set(End::SignedOut);
             }
             stays
         });
-        if devices.is_empty() {
+        if devices.open.is_empty() {
             open.remove(&key);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Devices>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Devices {
+    /// Sends a notice to all of them. One that is too slow, or whose address is over its memory limit, is cut off.
+    fn tell(&mut self, unread: &Unread, notice: &Arc<str>) {
+        self.open.retain(|device| {
+            let share = unread.take(device.origin, notice.len());
+            share.is_ok_and(|share| {
+                let pending = PendingNotice { text: Arc::clone(notice), share };
+                device.waiting.try_send(Heard::Notice(pending)).is_ok()
+            })
+        });
     }
 }
 
@@ -301,8 +384,8 @@ impl Drop for Feed {
         let mut open = self.feeds.feeds().lock();
         let key = self.owner.key();
         if let Some(devices) = open.get_mut(&key) {
-            devices.retain(|device| device.number != self.number);
-            if devices.is_empty() {
+            devices.open.retain(|device| device.number != self.number);
+            if devices.open.is_empty() {
                 open.remove(&key);
             }
         }

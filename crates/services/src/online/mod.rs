@@ -21,6 +21,7 @@ mod config;
 mod deadlines;
 mod definitions;
 mod embedded;
+mod enter;
 mod entrances;
 mod failure;
 mod feeds;
@@ -29,6 +30,7 @@ mod games;
 mod goodbye;
 mod hashing;
 mod here;
+mod hints;
 mod inbox;
 mod json;
 mod live;
@@ -65,7 +67,7 @@ mod verified;
 mod webhook;
 
 use crate::cluster::line::Handlers;
-use crate::cluster::{Cluster, ClusterConfig, ClusterError, Duty, LineError};
+use crate::cluster::{BusError, Cluster, ClusterError, Duty, LineError};
 use crate::store::{OpenError, Role, Store, StoreError};
 use bans::Bans;
 use boards::Boards;
@@ -73,11 +75,13 @@ use charges::Charges;
 pub use config::{KEEP_MATCHES_DAYS, Lives, OnlineConfig, OnlineMemory, SIGN_IN_TIME, WebhookConfig};
 use core::time::Duration;
 use data_encoding::HEXLOWER;
+use enter::enter;
 use failure::Failure;
 use feeds::Feeds;
 use games::Games;
 pub use games::GamesError;
 use goodbye::Goodbye;
+use hints::Hints;
 use live::Live;
 use lives::SweptRows;
 use of_players::OfPlayers;
@@ -86,8 +90,7 @@ use outbox_shares::OutboxShares;
 use parlor_hub::Origin;
 use parlor_server::Time;
 use parlor_server::admission::{KeyError, SigningKey};
-use parlor_server::embed::{self, Access, Metrics, Parts, Shards, TicketKey, Tickets, lock, read_public};
-use parlor_transport::discovery::ServerAddress;
+use parlor_server::embed::{self, Access, Metrics, Parts, TicketKey, Tickets, lock, read_public};
 use parlor_turn::RuleSets;
 use password::Passwords;
 use rand_chacha::ChaCha12Rng;
@@ -133,6 +136,9 @@ pub enum OnlineError {
     /// The store does not answer.
     #[error("the store was opened, and does not answer: {0}")]
     Verb(#[from] StoreError),
+    /// There is no bus between the nodes.
+    #[error("this node has no bus to the others: {0}")]
+    Bus(#[from] BusError),
     /// The operator's key cannot be used, or a key cannot be generated.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -158,6 +164,8 @@ struct Inner {
     store: Store,
     /// `None` for a server alone.
     cluster: Option<Arc<Cluster>>,
+    /// The same beside its others.
+    hints: Option<Hints>,
     tokens: Tokens,
     refresh_key: RefreshKey,
     room_ids: RoomIdKey,
@@ -228,18 +236,20 @@ impl Online {
             Boards::new(&store, config.memory.boards, clock, makes_definitions, || random.next_u64());
         let operations = operations::all();
         let server: Arc<str> = HEXLOWER.encode(&embed::random::<16>().map_err(no_randomness)?).into();
-        let cluster =
-            match enter(config.cluster, &store, (address, &shards), (&time, &server), &runtime).await {
-                Ok(cluster) => cluster,
-                Err(error) => {
-                    // Its drop would block, which this thread must not.
-                    runtime.shutdown_background();
-                    return Err(error);
-                }
-            };
+        let entered = enter(config.cluster, &store, (address, &shards), (&time, &server), &runtime).await;
+        let (cluster, hints, inputs) = match entered {
+            Ok(None) => (None, None, None),
+            Ok(Some((cluster, hints, inputs))) => (Some(cluster), Some(hints), Some(inputs)),
+            Err(error) => {
+                // Its drop would block, which this thread must not.
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        };
         let inner = Inner {
             store,
             cluster,
+            hints,
             tokens: Tokens::new(own, operator.as_ref().map(|key| &key[..])),
             refresh_key,
             room_ids,
@@ -286,27 +296,14 @@ impl Online {
         runtime.spawn(here::watch(services.clone()));
         runtime.spawn(matchmaking::watch(services.clone()));
         runtime.spawn(lives::look_after(services.clone()));
+        if let Some(inputs) = inputs {
+            hints::start(&services, inputs);
+        }
         if let Some(target) = webhook {
             runtime.spawn(webhook::deliver(services.clone(), target));
         }
         Ok(Online { services, running: Mutex::new(Some(Running { keeping, runtime })) })
     }
-}
-
-/// Makes the server a node of its cluster, if it has one.
-async fn enter(
-    config: Option<ClusterConfig>,
-    store: &Store,
-    (address, shards): (ServerAddress, &Shards),
-    (time, process): (&Time, &Arc<str>),
-    runtime: &Runtime,
-) -> Result<Option<Arc<Cluster>>, OnlineError> {
-    let Some(config) = config else { return Ok(None) };
-    let (store, shards) = (store.clone(), shards.clone());
-    let (time, process) = (time.clone(), Arc::clone(process));
-    let entering = runtime
-        .spawn(async move { Cluster::start(&config, &store, &address, &shards, (time, &process)).await });
-    Ok(Some(entering.await.map_err(|error| OnlineError::Thread(error.into()))??))
 }
 
 /// What this node answers other nodes.

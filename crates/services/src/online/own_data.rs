@@ -7,7 +7,7 @@ use super::failure::{Failure, Kind};
 use super::matches::KeptView;
 use super::table::Caller;
 use super::tokens::ACCESS_LIFE;
-use super::{friends, inbox, live, progress, ratings, rooms, saves, storage};
+use super::{bans, friends, inbox, progress, ratings, rooms, saves, storage};
 use crate::store::{AccountId, Ban, BoardNumber, StoreError};
 use parlor_server::realm::Realm;
 use parlor_social::Season;
@@ -111,16 +111,13 @@ async fn erase(services: &Services, realm: &Realm, account: &AccountId) -> Resul
         let (reason, by) = (DELETED.to_owned(), account.to_string());
         store.ban(realm, &Ban { account: account.clone(), reason, by, at_ms, until_ms }).await?;
     }
-    services.bans().changed(realm, account);
-    services.feeds().close(realm, account);
-    services.leaves_all_lobbies(realm, account);
-    services.leaves_all_searches(realm, account);
-    if let Some(tickets) = services.access().tickets() {
-        tickets.bar(realm.clone(), account.to_string(), services.time().now_s());
-    }
+    services.has_ordered();
+    bans::put_out(services, realm, account, services.time().now_s());
     leave_rooms(services, realm, account).await?;
-    live::remove_account(services, realm, account, DELETED).await?;
-    match store.delete_account(realm, account).await {
+    bans::remove_from_rooms(services, realm, account, DELETED).await?;
+    let deleted = store.delete_account(realm, account).await;
+    services.has_ordered();
+    match deleted {
         // Another request was faster.
         Ok(()) | Err(StoreError::Missing { .. }) => Ok(()),
         Err(error) => Err(error.into()),

@@ -330,7 +330,13 @@ impl SocketState {
         let owner = FeedOwner { realm, player, sign_in: identity.sign_in() };
         let is_open = has_feed && self.feed.as_ref().is_some_and(|feed| feed.is_of(&owner));
         // Opened before the lookup of the ban: a later ban closes it.
-        let feed = (has_feed && !is_open).then(|| Feeds::open(&self.services, owner, self.origin));
+        let feed = match has_feed && !is_open {
+            true => {
+                let newest = self.services.newest_notice(&owner).await?;
+                Some(Feeds::open(&self.services, owner, self.origin, newest))
+            }
+            false => None,
+        };
         self.services.must_be_in_good_standing(&caller).await?;
         if !is_open {
             self.feed = feed;

@@ -5,6 +5,7 @@ use super::entries::{self, EntryChange};
 use super::error::StoreError;
 use super::ids::AccountId;
 use super::limits::Growth;
+use super::orders::OrderKind;
 use super::sql::{Done, Sql, TableRow, params, unknown_word};
 use super::types::{
     Account, AccountKind, CREDENTIALS_MAX, Credential, CredentialKind, CredentialOwner, Role, check_text,
@@ -12,6 +13,8 @@ use super::types::{
 use super::{friends, messages, objects, progress, saves};
 use parlor_server::realm::Realm;
 
+/// Why an account that is deleted is put out everywhere.
+const DELETED: &str = "the account was deleted";
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 impl Store {
@@ -189,13 +192,14 @@ impl Store {
     ///
     /// [`StoreError::Missing`] if there is no such account.
     pub async fn set_role(&self, realm: &Realm, account: &AccountId, role: Role) -> Result<(), StoreError> {
-        let (realm, account) = (realm.clone(), account.clone());
+        let (realm, account, orders) = (realm.clone(), account.clone(), self.orders());
         self.write_sparing(move |sql| {
             let changed = sql.change(
                 "UPDATE accounts SET role = $1 WHERE realm = $2 AND id = $3",
                 params![role.as_str(), &realm, &account],
             )?;
-            found(changed)
+            found(changed)?;
+            orders.give(sql, (&realm, &account), &OrderKind::Role)
         })
         .await
     }
@@ -209,11 +213,12 @@ impl Store {
     ///
     /// [`StoreError::Missing`] if there is no such account.
     pub async fn delete_account(&self, realm: &Realm, account: &AccountId) -> Result<(), StoreError> {
-        let (realm, account) = (realm.clone(), account.clone());
+        let (realm, account, orders) = (realm.clone(), account.clone(), self.orders());
         self.write_told(Growth::Spares, 0, move |sql| {
             must_exist(sql, &realm, &account)?;
             let mut changes = Vec::new();
             erase(sql, &realm, &account, &mut changes)?;
+            orders.give(sql, (&realm, &account), &OrderKind::Ban(DELETED.to_owned()))?;
             Ok(((), changes))
         })
         .await

@@ -37,7 +37,7 @@ impl Address {
 
 /// The protection of the connection to a PostgreSQL server, from `sslmode` and `sslrootcert` of its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Protection {
+pub(crate) enum Protection {
     /// None.
     None,
     /// TLS. An authority that this machine trusts must certify the server's name.
@@ -48,7 +48,7 @@ pub(super) enum Protection {
 
 impl Protection {
     /// Returns the protection and the address without it, or what is wrong.
-    pub(super) fn take(address: &str) -> Result<(Protection, String), &'static str> {
+    pub(crate) fn take(address: &str) -> Result<(Protection, String), &'static str> {
         let (place, query) = address.split_once('?').unwrap_or((address, ""));
         let (mut mode, mut roots, mut others) = (None, None, Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {

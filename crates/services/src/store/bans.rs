@@ -2,6 +2,7 @@
 
 use super::error::StoreError;
 use super::ids::AccountId;
+use super::orders::OrderKind;
 use super::sign_ins::end_all;
 use super::sql::{Done, RowPage, Sql, TableRow, params};
 use super::types::{Ban, PAGE_BYTES_MAX, PAGE_MAX, Page, Role, check_text};
@@ -17,7 +18,7 @@ impl Store {
     pub async fn ban(&self, realm: &Realm, ban: &Ban) -> Result<(), StoreError> {
         check_text("the reason", &ban.reason)?;
         check_text("who decided it", &ban.by)?;
-        let (realm, ban) = (realm.clone(), ban.clone());
+        let (realm, ban, orders) = (realm.clone(), ban.clone(), self.orders());
         self.write_sparing(move |sql| {
             sql.change(
                 "INSERT INTO bans (realm, account, reason, decided_by, at_ms, until_ms) VALUES ($1, $2, $3, $4, $5, $6)
@@ -25,7 +26,8 @@ impl Store {
                  decided_by = excluded.decided_by, at_ms = excluded.at_ms, until_ms = excluded.until_ms",
                 params![&realm, &ban.account, &ban.reason, &ban.by, ban.at_ms, ban.until_ms],
             )?;
-            end_all(sql, &realm, &ban.account)
+            end_all(sql, &realm, &ban.account)?;
+            orders.give(sql, (&realm, &ban.account), &OrderKind::Ban(ban.reason.clone()))
         })
         .await
     }
@@ -36,11 +38,14 @@ impl Store {
     ///
     /// [`StoreError::Missing`] if there is no such ban.
     pub async fn lift_ban(&self, realm: &Realm, account: &AccountId) -> Result<(), StoreError> {
-        let (realm, account) = (realm.clone(), account.clone());
+        let (realm, account, orders) = (realm.clone(), account.clone(), self.orders());
         self.write_sparing(move |sql| {
             let gone =
                 sql.change("DELETE FROM bans WHERE realm = $1 AND account = $2", params![&realm, &account])?;
-            if gone == 0 { Err(StoreError::Missing { what: "ban" }.into()) } else { Ok(()) }
+            if gone == 0 {
+                return Err(StoreError::Missing { what: "ban" }.into());
+            }
+            orders.give(sql, (&realm, &account), &OrderKind::LiftBan)
         })
         .await
     }

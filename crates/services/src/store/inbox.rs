@@ -9,7 +9,7 @@ use super::Store;
 use super::error::StoreError;
 use super::events::EventBodies;
 use super::ids::{AccountId, RoomId};
-use super::sql::{BatchResult, BatchStatement, Done, Fault, Sql, params, unexpected};
+use super::sql::{BatchResult, BatchStatement, Done, Fault, Sql, TableRow, params, unexpected};
 use super::types::{INBOX_MAX, Inbox, NewNotice, Notice, PAGE_BYTES_MAX, PAGE_MAX};
 use super::worker::unavailable;
 use core::fmt::Write;
@@ -45,6 +45,35 @@ impl Store {
                 }
             }
             Err(unavailable("its rows change faster than they are read", RETRY_AFTER).into())
+        })
+        .await
+    }
+
+    /// The number of the newest notice of each of these players that ever had one. In a cluster: the statement is
+    /// PostgreSQL's.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub(crate) async fn newest_in_inboxes(
+        &self,
+        players: &[(Realm, AccountId)],
+    ) -> Result<Vec<((Realm, AccountId), u64)>, StoreError> {
+        // No id has a control character.
+        let realms = players.iter().map(|(realm, _)| realm.path()).collect::<Vec<_>>().join("\n");
+        let accounts = players.iter().map(|(_, account)| account.as_str()).collect::<Vec<_>>().join("\n");
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT i.realm, i.account, i.newest
+                 FROM unnest(string_to_array($1, E'\\n'), string_to_array($2, E'\\n')) AS p (realm, account)
+                 JOIN inboxes i ON i.realm = p.realm AND i.account = p.account",
+                params![&realms, &accounts],
+            )?;
+            let read = |mut row: TableRow| {
+                let key = (Realm::from_path(&row.text(0)?)?, AccountId::new(&row.text(1)?)?);
+                Ok((key, row.number(2)?))
+            };
+            rows.into_iter().map(read).collect()
         })
         .await
     }

@@ -47,3 +47,15 @@ CREATE TABLE definition_changes (
     number {int} NOT NULL,
     PRIMARY KEY (realm)
 {small};
+
+-- What each node of a cluster must do at once: close the connections of a banned account, and the like. A server alone writes none.
+CREATE TABLE orders (
+    id {serial},
+    node {text} NOT NULL,
+    realm {text} NOT NULL,
+    account {text} NOT NULL,
+    kind {text} NOT NULL,
+    body {text} NOT NULL,
+    at_us {int} NOT NULL
+{strict};
+CREATE INDEX orders_by_time ON orders (at_us);

@@ -38,8 +38,10 @@ mod matching;
 mod messages;
 mod node;
 mod nodes;
+mod notify;
 mod objects;
 mod once;
+mod orders;
 mod owner;
 mod postgres;
 mod progress;
@@ -81,7 +83,9 @@ pub use node::{InvalidNodeName, NodeName};
 pub(crate) use nodes::{
     Look, NodeFacts, NodeFault, NodeLoad, NodeLock, NodeRow, NodeSession, NodeState, Renewed,
 };
+pub(crate) use notify::{Listener, ListenerAddress};
 pub use objects::{Expects, NewObject, Object, ObjectKey, ObjectRefused, ObjectsWritten};
+pub(crate) use orders::{OVERLAP as ORDERS_OVERLAP, Order, OrderKind};
 pub use progress::{
     NewStatistic, OwnStatistic, STATISTICS_MAX, TOTAL_DAYS, Total, Written, WrittenStatistics,
 };
@@ -97,6 +101,7 @@ pub use types::{
 };
 
 use address::Address;
+pub(crate) use address::Protection;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use limits::{Gauge, Growth};

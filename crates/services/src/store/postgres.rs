@@ -16,17 +16,20 @@ use super::webhooks::Outboxes;
 use bytes::BytesMut;
 use core::error::Error;
 use core::pin::{Pin, pin};
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use futures_util::future::try_join_all;
 use futures_util::{FutureExt, TryStreamExt};
 use parlor_transport::Trust;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Client, Config, NoTls, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Time limit of a connection attempt.
@@ -188,6 +191,44 @@ pub(super) async fn connect_to(
         Some(tls) => {
             let (client, connection) = server.config.connect(tls.clone()).await?;
             Ok((client, tokio::spawn(connection.map(|_| ()))))
+        }
+    }
+}
+
+/// Connects, and hands on what the server notifies this connection of. When too much waits, `missed` is set instead.
+pub(super) async fn listen_to(
+    server: &Reached,
+    heard: mpsc::Sender<String>,
+    missed: Arc<AtomicBool>,
+) -> Result<Client, tokio_postgres::Error> {
+    match &server.tls {
+        None => {
+            let (client, connection) = server.config.connect(NoTls).await?;
+            tokio::spawn(hand_on(connection, heard, missed));
+            Ok(client)
+        }
+        Some(tls) => {
+            let (client, connection) = server.config.connect(tls.clone()).await?;
+            tokio::spawn(hand_on(connection, heard, missed));
+            Ok(client)
+        }
+    }
+}
+
+/// Runs a connection. `heard` closes with it.
+async fn hand_on<S, T>(
+    mut connection: tokio_postgres::Connection<S, T>,
+    heard: mpsc::Sender<String>,
+    missed: Arc<AtomicBool>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(Ok(message)) = core::future::poll_fn(|cx| connection.poll_message(cx)).await {
+        if let AsyncMessage::Notification(said) = message
+            && heard.try_send(said.payload().to_owned()).is_err()
+        {
+            missed.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -108,6 +108,34 @@ impl Store {
         .await
     }
 
+    /// The version of each of these rooms that exist. In a cluster: the statement is PostgreSQL's.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub(crate) async fn room_versions(
+        &self,
+        rooms: &[(Realm, RoomId)],
+    ) -> Result<Vec<((Realm, RoomId), u64)>, StoreError> {
+        // No id has a control character.
+        let realms = rooms.iter().map(|(realm, _)| realm.path()).collect::<Vec<_>>().join("\n");
+        let ids = rooms.iter().map(|(_, id)| id.as_str()).collect::<Vec<_>>().join("\n");
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT r.realm, r.id, r.version
+                 FROM unnest(string_to_array($1, E'\\n'), string_to_array($2, E'\\n')) AS k (realm, id)
+                 JOIN rooms r ON r.realm = k.realm AND r.id = k.id",
+                params![&realms, &ids],
+            )?;
+            let read = |mut row: TableRow| {
+                let key = (Realm::from_path(&row.text(0)?)?, RoomId::new(&row.text(1)?)?);
+                Ok((key, row.number(2)?))
+            };
+            rows.into_iter().map(read).collect()
+        })
+        .await
+    }
+
     /// The id of the room with this code.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use super::accounts::{account, must_exist, saw};
 use super::error::StoreError;
 use super::ids::{AccountId, SignInId};
 use super::limits::Growth;
+use super::orders::OrderKind;
 use super::sql::{Done, Sql, params};
 use super::types::{EndedSignIn, Rotated, Rotation, SIGN_INS_MAX, SignIn};
 use parlor_server::realm::Realm;
@@ -31,8 +32,16 @@ impl Store {
     ///
     /// [`StoreError::Unavailable`].
     pub async fn rotate_token(&self, realm: &Realm, rotation: &Rotation) -> Result<Rotated, StoreError> {
-        let (realm, rotation) = (realm.clone(), rotation.clone());
-        self.write_sparing(move |sql| rotate(sql, &realm, &rotation)).await
+        let (realm, rotation, orders) = (realm.clone(), rotation.clone(), self.orders());
+        self.write_sparing(move |sql| {
+            let rotated = rotate(sql, &realm, &rotation)?;
+            if let Rotated::Reused(account) = &rotated {
+                let sign_in = Some(rotation.sign_in.clone());
+                orders.give(sql, (&realm, account), &OrderKind::SignOut(sign_in))?;
+            }
+            Ok(rotated)
+        })
+        .await
     }
 
     /// The last use and the expiry of each sign-in of an account, in milliseconds since 1970.
@@ -69,7 +78,15 @@ impl Store {
         presented_hash: &[u8; 32],
     ) -> Result<EndedSignIn, StoreError> {
         let (realm, sign_in, presented_hash) = (realm.clone(), sign_in.clone(), *presented_hash);
-        self.write_sparing(move |sql| end(sql, &realm, &sign_in, &presented_hash)).await
+        let orders = self.orders();
+        self.write_sparing(move |sql| {
+            let ended = end(sql, &realm, &sign_in, &presented_hash)?;
+            if let EndedSignIn::Ended(account) = &ended {
+                orders.give(sql, (&realm, account), &OrderKind::SignOut(Some(sign_in.clone())))?;
+            }
+            Ok(ended)
+        })
+        .await
     }
 
     /// Ends all sign-ins of an account.
@@ -78,8 +95,12 @@ impl Store {
     ///
     /// [`StoreError::Unavailable`].
     pub async fn end_sign_ins_of(&self, realm: &Realm, account: &AccountId) -> Result<(), StoreError> {
-        let (realm, account) = (realm.clone(), account.clone());
-        self.write_sparing(move |sql| end_all(sql, &realm, &account)).await
+        let (realm, account, orders) = (realm.clone(), account.clone(), self.orders());
+        self.write_sparing(move |sql| {
+            end_all(sql, &realm, &account)?;
+            orders.give(sql, (&realm, &account), &OrderKind::SignOut(None))
+        })
+        .await
     }
 }
 

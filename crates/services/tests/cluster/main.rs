@@ -7,5 +7,6 @@ mod boards;
 mod clocks;
 mod common;
 mod nodes;
+mod notices;
 mod rooms;
 mod shared;

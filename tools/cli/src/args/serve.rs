@@ -118,6 +118,10 @@ pub(crate) struct ServeArgs {
     /// [default: a free port of 127.0.0.1, for nodes on one machine]
     #[arg(long, env = "PARLOR_LINE", value_name = "IP:PORT", requires = "node")]
     pub line: Option<SocketAddr>,
+    /// NATS server that carries hints between the nodes, nats://USER:PASSWORD@HOST:PORT or tls://… [default: none; the store's PostgreSQL
+    /// carries them]
+    #[arg(long, env = "PARLOR_BUS", value_name = "URL", requires = "node", hide_env_values = true)]
+    pub bus: Option<String>,
     /// Folder with the configuration of each game's turn rooms, NAME.json [default: clients bring it to a server with a development identity,
     /// and one with a certificate opens no turn rooms]
     #[arg(long, env = "PARLOR_GAMES", value_name = "FOLDER")]
@@ -210,7 +214,7 @@ impl ServeArgs {
             listen port public_host certificate key identity apps max_rooms state_rate
             max_connections max_connections_per_address web_origins pages handshakes_per_second
             handshakes_per_second_all admission_key admission shards flush_quantum grace remember
-            state_memory room_log impair data store node line games accounts keep_matches data_max app_max
+            state_memory room_log impair data store node line bus games accounts keep_matches data_max app_max
             account_max keep_days operator_key webhook webhook_key metrics log_format log;
             dedicated limit_local lan webhook_private
         }

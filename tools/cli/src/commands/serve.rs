@@ -160,7 +160,8 @@ fn cluster(args: &ServeArgs) -> anyhow::Result<Option<ClusterConfig>> {
     let Some(name) = &args.node else { return Ok(None) };
     let config = ClusterConfig::new(name.parse().context("--node is refused")?);
     let line = args.line.unwrap_or(config.line);
-    Ok(Some(ClusterConfig { line, ..config }))
+    let bus = args.bus.as_deref().map(str::parse).transpose().context("--bus is refused")?;
+    Ok(Some(ClusterConfig { line, bus, ..config }))
 }
 
 /// The webhook's receiver.

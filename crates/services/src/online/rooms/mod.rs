@@ -24,14 +24,14 @@ use room_locks::QueueEntry;
 pub(super) use room_locks::RoomLocks;
 pub(super) use seek::join_or_create;
 pub(super) use seekers::Seekers;
-pub(super) use subscriptions::{Subscriptions, subscribe, unsubscribe};
+pub(super) use subscriptions::{Key, Subscriptions, subscribe, unsubscribe, watched};
 
 use super::failure::{Failure, Kind};
 use super::inbox::{NoticeContent, PUSH};
 use super::lives::is_open;
 use super::secrets::random;
 use super::webhook::Call;
-use super::{Services, boards};
+use super::{Services, boards, hints};
 use crate::store::{
     AccountId, CommitKind, DOCUMENT_BYTES_MAX, Effects, NewNotice, NewRoom, NewWebhook, RoomId, RoomState,
     Stage, StoreError,
@@ -162,7 +162,10 @@ async fn apply(
         match services.store().commit_room(realm, id, before, state, sent).await {
             Ok(numbers) => {
                 tell(services, realm, &notices, &numbers);
-                services.subscriptions().tell(services, realm, &room, &effects);
+                match services.hints() {
+                    None => services.subscriptions().tell(services, realm, &room, &effects),
+                    Some(to) => to.tell_watchers(services, realm, (&room, before), &effects),
+                }
                 services.room_locks().has_deadline(room.next_deadline().map(|at| at.0));
                 let seen = seen(services, &room, actor)?;
                 *held = Some(room);
@@ -423,6 +426,10 @@ fn sent(
 
 /// Notifies connected players. The caller holds the lock, so the notices of one room arrive in order.
 fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u64]) {
+    if let Some(to) = services.hints() {
+        hints::tell_others(services, to, realm, (notices, numbers));
+        return wake_webhook(services);
+    }
     for (new, seq) in notices.iter().zip(numbers) {
         if !services.feeds().has(realm, &new.to) {
             continue;
@@ -432,9 +439,20 @@ fn tell(services: &Services, realm: &Realm, notices: &[NewNotice], numbers: &[u6
         let Ok(text) = serde_json::to_string(&live) else { continue };
         services.feeds().tell(services.unread(), realm, &new.to, &Arc::from(text));
     }
+    wake_webhook(services);
+}
+
+fn wake_webhook(services: &Services) {
     if let Some(target) = services.webhook() {
         target.told.notify_one();
     }
+}
+
+/// A room as it is stored, without its lock; `None` if there is none.
+pub(super) async fn stored(services: &Services, (realm, id): &Key) -> Result<Option<TurnRoom>, Failure> {
+    let Some(stored) = services.store().load_room(realm, id).await? else { return Ok(None) };
+    let unreadable = |error| Failure::defect(&format!("the document of room {id} cannot be read: {error}"));
+    serde_json::from_slice(&stored.state.document).map(Some).map_err(unreadable)
 }
 
 pub(super) fn draw_code() -> Result<RoomCode, Failure> {

@@ -44,6 +44,9 @@ pub(crate) async fn delete(
     }
     services.store().delete_room(&realm, &id).await?;
     services.subscriptions().end_room(&services, &realm, &id);
+    if let Some(to) = services.hints() {
+        to.tell_room_gone(&realm, &id);
+    }
     tracing::info!(%id, ?realm, "a turn room was deleted");
     Ok(DONE)
 }

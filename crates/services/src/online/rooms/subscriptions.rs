@@ -5,6 +5,7 @@
 
 use super::handlers::{RoomAnswer, actor, room};
 use super::{look_at, to_json};
+use crate::cluster::bus::{RoomChanged, WatchedNotice};
 use crate::online::Services;
 use crate::online::accounts::{DONE, Done};
 use crate::online::failure::{Failure, Kind};
@@ -17,7 +18,7 @@ use parlor_turn::{Actor, Effect, PlayerId, Topic, TurnRoom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 /// Maximum number of rooms that one socket subscribes to.
@@ -26,10 +27,12 @@ const ROOMS_MAX: usize = 16;
 const READERS_MAX: usize = 256;
 /// Maximum number of these of one account, by several sockets: few accounts cannot take all places.
 const READERS_OF_ACCOUNT_MAX: usize = 4;
+/// Maximum number of a room's changes that wait for an earlier one, in a cluster.
+const WAITING_MAX: usize = 16;
 /// The kind of the last notice of a subscription that the server ends.
 const ENDED: &str = "unsubscribed";
 
-type Key = (Realm, RoomId);
+pub(in crate::online) type Key = (Realm, RoomId);
 
 /// All subscriptions.
 #[derive(Debug, Default)]
@@ -40,6 +43,17 @@ struct Open {
     by_room: HashMap<Key, Vec<Subscription>>,
     /// The rooms of each feed.
     by_feed: HashMap<u64, Vec<Key>>,
+    /// Of each room with subscriptions, in a cluster.
+    changes: HashMap<Key, Changes>,
+}
+
+/// What was told of a room that every node may change.
+#[derive(Debug)]
+struct Changes {
+    /// The version that the subscribers know.
+    told: u64,
+    /// Changes of later versions, by the version before each.
+    waiting: BTreeMap<u64, RoomChanged>,
 }
 
 #[derive(Clone, Debug)]
@@ -93,7 +107,8 @@ pub(crate) async fn subscribe(
         let seen = room.view(&by, services.rules()).map_err(Failure::from).and_then(|view| to_json(&view))?;
         let feed = caller.feed.ok_or_else(no_socket)?;
         let subscription = Subscription { player, account, feed, topics };
-        services.subscriptions().begin(&services, (realm.clone(), id.clone()), subscription)?;
+        let key = (realm.clone(), id.clone());
+        services.subscriptions().begin(&services, key, room.version(), subscription)?;
         Ok(seen)
     });
     Ok(RoomAnswer { room: Some(seen.await?) })
@@ -124,7 +139,13 @@ fn too_many(sentence: String) -> Failure {
 }
 
 impl Subscriptions {
-    fn begin(&self, services: &Services, key: Key, subscription: Subscription) -> Result<(), Failure> {
+    fn begin(
+        &self,
+        services: &Services,
+        key: Key,
+        version: u64,
+        subscription: Subscription,
+    ) -> Result<(), Failure> {
         let mut open = lock(&self.0);
         let feed = subscription.feed;
         open.end(&key, feed);
@@ -148,6 +169,10 @@ impl Subscriptions {
             return Err(too_many(format!("{READERS_MAX} follow this room already: read it now and then")));
         }
         open.by_feed.entry(feed).or_default().push(key.clone());
+        if services.cluster().is_some() {
+            let new = || Changes { told: version, waiting: BTreeMap::new() };
+            open.changes.entry(key.clone()).or_insert_with(new);
+        }
         open.by_room.entry(key).or_default().push(subscription);
         Ok(())
     }
@@ -161,7 +186,7 @@ impl Subscriptions {
     }
 
     /// Ends the subscriptions to a room that is gone.
-    pub(super) fn end_room(&self, services: &Services, realm: &Realm, id: &RoomId) {
+    pub(in crate::online) fn end_room(&self, services: &Services, realm: &Realm, id: &RoomId) {
         let key = (realm.clone(), id.clone());
         let mut open = lock(&self.0);
         let readers = open.by_room.get(&key).cloned().unwrap_or_default();
@@ -174,36 +199,67 @@ impl Subscriptions {
 
     /// Tells subscribers what an operation did. The caller holds the lock of the room, so notices arrive in order.
     pub(super) fn tell(&self, services: &Services, realm: &Realm, room: &TurnRoom, effects: &[Effect]) {
-        let Ok(id) = RoomId::new(room.id().as_str()) else { return };
-        let key = (realm.clone(), id);
+        let Some(key) = key_of(realm, room) else { return };
         let mut open = lock(&self.0);
-        let Some(readers) = open.by_room.get(&key).cloned() else { return };
-        let (readers, gone): (Vec<_>, Vec<_>) =
-            readers.into_iter().partition(|reader| room.may_read(&Actor::Player(reader.player.clone())));
-        for reader in &gone {
-            open.end(&key, reader.feed);
+        if open.by_room.contains_key(&key) {
+            open.tell(services, &key, room, &watched(services, room, effects));
         }
-        drop(open);
-        Self::say_end(services, &key, &gone);
-        let has_seat = |reader: &Subscription| room.players().iter().any(|player| player.id == reader.player);
-        let readers: Vec<_> = readers.into_iter().filter(|reader| !has_seat(reader)).collect();
-        let at_ms = services.time().now_ms();
-        for notice in effects.iter().filter_map(|effect| match effect {
-            Effect::Notice(notice) if notice.is_public => Some(notice),
-            _ => None,
-        }) {
-            let content = NoticeContent { room: room.id(), seq: notice.seq, body: &notice.body };
-            let told = Watched { kind: notice.kind.as_str(), at_ms, notice: content };
-            let Ok(text) = serde_json::to_string(&told) else { continue };
-            let text: Arc<str> = text.into();
-            // Players have their inboxes, also for what is addressed to them as they leave.
-            let wants = |reader: &&Subscription| {
-                reader.topics.contains(&notice.kind.topic()) && !notice.to.contains(&reader.player)
-            };
-            for reader in readers.iter().filter(wants) {
-                services.feeds().tell_one(services.unread(), (realm, &reader.account, reader.feed), &text);
+    }
+
+    /// Whether a room has subscriptions here.
+    pub(in crate::online) fn has(&self, key: &Key) -> bool {
+        lock(&self.0).by_room.contains_key(key)
+    }
+
+    /// The version of each room that its subscribers here know, in a cluster.
+    pub(in crate::online) fn all_told(&self) -> Vec<(Key, u64)> {
+        lock(&self.0).changes.iter().map(|(key, changes)| (key.clone(), changes.told)).collect()
+    }
+
+    /// The same of one room.
+    pub(in crate::online) fn told(&self, key: &Key) -> Option<u64> {
+        lock(&self.0).changes.get(key).map(|changes| changes.told)
+    }
+
+    /// Tells subscribers of a change that some node of the cluster made, once all earlier ones were told. `room` is at least
+    /// as new.
+    pub(in crate::online) fn changed(
+        &self,
+        services: &Services,
+        key: &Key,
+        room: &TurnRoom,
+        change: RoomChanged,
+    ) {
+        let mut open = lock(&self.0);
+        let Some(changes) = open.changes.get_mut(key) else { return };
+        if change.version <= changes.told || changes.waiting.len() >= WAITING_MAX {
+            return;
+        }
+        changes.waiting.insert(change.before, change);
+        let mut due = Vec::new();
+        while let Some(change) = changes.waiting.remove(&changes.told) {
+            changes.told = change.version;
+            due.push(change);
+        }
+        // Told under the lock: a node's own changes and those of others arrive by two tasks.
+        for change in due {
+            match change.watched {
+                Some(notices) => open.tell(services, key, room, &notices),
+                None => open.cut_off(services, key, room),
             }
         }
+    }
+
+    /// Cuts off the subscribers of a room whose changes were not told. Returns whether there were any.
+    pub(in crate::online) fn missed(&self, services: &Services, key: &Key, room: &TurnRoom) -> bool {
+        let mut open = lock(&self.0);
+        let Some(changes) = open.changes.get_mut(key).filter(|changes| changes.told < room.version()) else {
+            return false;
+        };
+        changes.told = room.version();
+        changes.waiting.retain(|before, _| *before >= room.version());
+        open.cut_off(services, key, room);
+        true
     }
 
     fn say_end(services: &Services, (realm, id): &Key, readers: &[Subscription]) {
@@ -219,7 +275,65 @@ impl Subscriptions {
     }
 }
 
+/// What whoever watches a room is told of an operation.
+pub(in crate::online) fn watched(
+    services: &Services,
+    room: &TurnRoom,
+    effects: &[Effect],
+) -> Vec<WatchedNotice> {
+    let at_ms = services.time().now_ms();
+    let public = effects.iter().filter_map(|effect| match effect {
+        Effect::Notice(notice) if notice.is_public => Some(notice),
+        _ => None,
+    });
+    let text = |notice: &parlor_turn::Notice| -> Option<WatchedNotice> {
+        let content = NoticeContent { room: room.id(), seq: notice.seq, body: &notice.body };
+        let told = Watched { kind: notice.kind.as_str(), at_ms, notice: content };
+        let to = notice.to.iter().map(|player| player.as_str().to_owned()).collect();
+        let notice_text = serde_json::value::to_raw_value(&told).ok()?;
+        Some(WatchedNotice { topic: notice.kind.topic(), to, notice: notice_text })
+    };
+    public.filter_map(text).collect()
+}
+
+fn key_of(realm: &Realm, room: &TurnRoom) -> Option<Key> {
+    Some((realm.clone(), RoomId::new(room.id().as_str()).ok()?))
+}
+
 impl Open {
+    /// The subscriptions of readers without a seat. Those of players who may not read the room any more end.
+    fn readers(&mut self, services: &Services, key: &Key, room: &TurnRoom) -> Vec<Subscription> {
+        let Some(readers) = self.by_room.get(key).cloned() else { return Vec::new() };
+        let (readers, gone): (Vec<_>, Vec<_>) =
+            readers.into_iter().partition(|reader| room.may_read(&Actor::Player(reader.player.clone())));
+        for reader in &gone {
+            self.end(key, reader.feed);
+        }
+        Subscriptions::say_end(services, key, &gone);
+        let has_seat = |reader: &Subscription| room.players().iter().any(|player| player.id == reader.player);
+        readers.into_iter().filter(|reader| !has_seat(reader)).collect()
+    }
+
+    fn tell(&mut self, services: &Services, key: &Key, room: &TurnRoom, notices: &[WatchedNotice]) {
+        let readers = self.readers(services, key, room);
+        for WatchedNotice { topic, to, notice } in notices {
+            let text: Arc<str> = notice.get().into();
+            // Players have their inboxes, also for what is addressed to them as they leave.
+            let wants = |reader: &&Subscription| {
+                reader.topics.contains(topic) && !to.iter().any(|player| player == reader.player.as_str())
+            };
+            for reader in readers.iter().filter(wants) {
+                services.feeds().tell_one(services.unread(), (&key.0, &reader.account, reader.feed), &text);
+            }
+        }
+    }
+
+    fn cut_off(&mut self, services: &Services, key: &Key, room: &TurnRoom) {
+        for reader in self.readers(services, key, room) {
+            services.feeds().cut_off(&key.0, &reader.account, reader.feed);
+        }
+    }
+
     /// Ends a subscription. Returns whether there was one.
     fn end(&mut self, key: &Key, feed: u64) -> bool {
         let had = self.by_feed.get(&feed).is_some_and(|rooms| rooms.contains(key));
@@ -227,6 +341,7 @@ impl Open {
             readers.retain(|reader| reader.feed != feed);
             if readers.is_empty() {
                 self.by_room.remove(key);
+                self.changes.remove(key);
             }
         }
         if let Some(rooms) = self.by_feed.get_mut(&feed) {
