@@ -17,7 +17,7 @@ pub use crate::kept::KeptQuota;
 pub use crate::match_log_queue::{Mark, MatchKey, MatchLogReceiver, QueuedEntry};
 pub use crate::metrics::{Figures, Label, Metrics, OPERATIONS_MAX};
 pub use crate::mutex::lock;
-pub use crate::node::{Node, Wanted};
+pub use crate::node::{ElsewhereRoom, FoundElsewhere, Node, Wanted};
 pub use crate::pace::Pace;
 pub use crate::quic::GOING_DOWN;
 pub use crate::shard::{Shards, Stopped};
@@ -101,6 +101,6 @@ pub struct Parts {
     pub apps: Option<Vec<String>>,
     /// Whether the server's certificate is self-signed.
     pub is_development: bool,
-    /// The address of the first shard, the widest reachable one.
-    pub address: ServerAddress,
+    /// The addresses of the shards in their order, each the widest reachable one.
+    pub addresses: Vec<ServerAddress>,
 }

@@ -26,6 +26,37 @@ pub trait Node: Send + Sync {
 
     /// Deletes a room's entry, if there is one with this uid. Repeats it until the store has done it.
     fn left(&self, code: RoomCode, uid: RoomUid);
+
+    /// Finds a room of another node, for pages.
+    fn find_elsewhere(&self, code: RoomCode) -> BoxFuture<'static, FoundElsewhere>;
+}
+
+/// What is found of a room at other nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundElsewhere {
+    /// Another node has it.
+    Room(ElsewhereRoom),
+    /// No other node has it.
+    Nowhere,
+    /// It is not known: the store does not answer.
+    Later,
+}
+
+/// A room of another node, as of at most a second ago.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElsewhereRoom {
+    /// Its code.
+    pub code: RoomCode,
+    /// Its game.
+    pub app: String,
+    /// Where its hub is: `HOST:PORT[#FINGERPRINT]`.
+    pub address: String,
+    /// Its players.
+    pub players: u64,
+    /// Players that it may have at once.
+    pub max_players: u64,
+    /// Whether joining needs a secret beside the code.
+    pub needs_secret: bool,
 }
 
 /// A room that a client asks for.

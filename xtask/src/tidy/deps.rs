@@ -80,6 +80,11 @@ const HOUSE: &[Place] = &[
         may: &["parlor-proto", "parlor-transport", "parlor-server"],
         tests_may: &[],
     },
+    Place {
+        name: "parlor-cluster",
+        may: &["parlor-server", "parlor-services", "parlor-testing"],
+        tests_may: &["parlor-proto", "parlor-transport"],
+    },
     Place { name: "parlor-nat", may: &[], tests_may: &[] },
     Place { name: "xtask", may: &[], tests_may: &[] },
 ];

@@ -4,6 +4,7 @@ use super::pages::{Pages, Stranger};
 use crate::access::Access;
 use crate::metrics::Metrics;
 use crate::mutex::lock;
+use crate::node::Node;
 use crate::seldom::Seldom;
 use crate::shard::Shards;
 use crate::web_identity::WebHashes;
@@ -69,6 +70,8 @@ pub(super) struct Context {
     pub(super) shards: Shards,
     pub(super) facts: Arc<Facts>,
     pub(super) access: Access,
+    /// The node that the server is, if it is one.
+    pub(super) node: Option<Arc<dyn Node>>,
 }
 
 /// Whether a path belongs to the services.

@@ -77,7 +77,9 @@ impl Site {
         handshake_time: Duration,
         [staying, limit]: [ConnectionLimit; 2],
     ) -> Self {
-        let context = Context { shards: shards.clone(), facts: Arc::clone(&facts), access: access.clone() };
+        let node = services.as_ref().and_then(|services| services.node());
+        let context =
+            Context { shards: shards.clone(), facts: Arc::clone(&facts), access: access.clone(), node };
         let mut router = Router::new()
             .route("/", get(front))
             .route("/stats", get(stats::stats))

@@ -3,6 +3,7 @@
 
 use super::asked::AskedFrom;
 use super::facts::Context;
+use crate::node::{ElsewhereRoom, FoundElsewhere};
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, State};
@@ -24,6 +25,18 @@ pub(super) enum NoRoom {
     Wait(Duration),
     /// The shard has stopped.
     GoingDown,
+    /// It is not known whether another node has the room.
+    Unknown,
+}
+
+/// A room of this server, or of another node of its cluster.
+pub(super) struct ShownRoom {
+    pub(super) code: RoomCode,
+    pub(super) app: String,
+    pub(super) players: u64,
+    pub(super) max_players: u64,
+    /// Where its hub is, if that is at another node.
+    pub(super) address: Option<String>,
 }
 
 impl NoRoom {
@@ -32,7 +45,7 @@ impl NoRoom {
             NoRoom::BadCode(_) => StatusCode::BAD_REQUEST,
             NoRoom::NotFound(_) => StatusCode::NOT_FOUND,
             NoRoom::Wait(_) => StatusCode::TOO_MANY_REQUESTS,
-            NoRoom::GoingDown => StatusCode::SERVICE_UNAVAILABLE,
+            NoRoom::GoingDown | NoRoom::Unknown => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -40,7 +53,7 @@ impl NoRoom {
     pub(super) fn retry_after(&self) -> Option<[(HeaderName, String); 1]> {
         match self {
             NoRoom::Wait(after) => Some([(RETRY_AFTER, whole_seconds(*after).to_string())]),
-            NoRoom::BadCode(_) | NoRoom::NotFound(_) | NoRoom::GoingDown => None,
+            NoRoom::BadCode(_) | NoRoom::NotFound(_) | NoRoom::GoingDown | NoRoom::Unknown => None,
         }
     }
 
@@ -50,6 +63,7 @@ impl NoRoom {
             NoRoom::NotFound(_) => "no_such_room",
             NoRoom::Wait(_) => "retry_after",
             NoRoom::GoingDown => "going_down",
+            NoRoom::Unknown => "unavailable",
         }
     }
 
@@ -68,6 +82,9 @@ impl NoRoom {
                 format!("too many wrong room codes came from your network: ask again in {seconds} s")
             }
             NoRoom::GoingDown => "the server is going down: ask again in a moment".to_owned(),
+            NoRoom::Unknown => {
+                "the server cannot ask its store where the room is: ask again in a moment".to_owned()
+            }
         }
     }
 }
@@ -82,16 +99,31 @@ pub(super) async fn find(
     context: &Context,
     AskedFrom(origin): AskedFrom,
     path: Result<Path<String>, PathRejection>,
-) -> Result<RoomSummary, NoRoom> {
+) -> Result<ShownRoom, NoRoom> {
     let Path(text) = path.map_err(|rejection| NoRoom::BadCode(rejection.body_text()))?;
     let code: RoomCode = text.parse().map_err(|error| NoRoom::BadCode(format!("{error}")))?;
     let guess = context.access.guess(origin).map_err(NoRoom::Wait)?;
     match context.shards.room(code).await {
         Ok(Some(room)) if !room.needs_secret => {
             guess.was_right();
-            Ok(room)
+            Ok(shown(room))
         }
-        Ok(_) => {
+        Ok(None) => match elsewhere(context, code).await {
+            FoundElsewhere::Room(room) if !room.needs_secret => {
+                guess.was_right();
+                let ElsewhereRoom { code, app, players, max_players, address, .. } = room;
+                Ok(ShownRoom { code, app, players, max_players, address: Some(address) })
+            }
+            FoundElsewhere::Room(_) | FoundElsewhere::Nowhere => {
+                guess.was_wrong();
+                Err(NoRoom::NotFound(code))
+            }
+            FoundElsewhere::Later => {
+                guess.was_right();
+                Err(NoRoom::Unknown)
+            }
+        },
+        Ok(Some(_)) => {
             guess.was_wrong();
             Err(NoRoom::NotFound(code))
         }
@@ -99,6 +131,14 @@ pub(super) async fn find(
             guess.was_right();
             Err(NoRoom::GoingDown)
         }
+    }
+}
+
+/// Finds the room at other nodes, if there are any.
+async fn elsewhere(context: &Context, code: RoomCode) -> FoundElsewhere {
+    match &context.node {
+        Some(node) => node.find_elsewhere(code).await,
+        None => FoundElsewhere::Nowhere,
     }
 }
 
@@ -121,7 +161,18 @@ pub(super) async fn room(
     (status, [(CACHE_CONTROL, "no-store")], retry_after, Json(body)).into_response()
 }
 
-fn describe(context: &Context, room: &RoomSummary) -> Value {
+fn shown(room: RoomSummary) -> ShownRoom {
+    ShownRoom {
+        code: room.code,
+        app: room.app,
+        players: room.players as u64,
+        max_players: room.max_players.into(),
+        address: None,
+    }
+}
+
+/// Describes a room. Whoever connects to this server is sent on to another node by itself.
+fn describe(context: &Context, room: &ShownRoom) -> Value {
     let facts = &context.facts;
     let mut about = json!({
         "code": room.code.as_str(),
@@ -133,6 +184,9 @@ fn describe(context: &Context, room: &RoomSummary) -> Value {
     });
     if let Some(fingerprint) = facts.fingerprint {
         about["fingerprint"] = fingerprint.to_string().into();
+    }
+    if let Some(address) = &room.address {
+        about["address"] = address.as_str().into();
     }
     about
 }

@@ -148,13 +148,18 @@ impl Prepared {
             kept,
             apps: self.config.apps.clone(),
             is_development: matches!(self.config.identity, IdentitySource::Development { .. }),
-            address: self
-                .facts
-                .addresses
-                .first()
-                .cloned()
-                .expect("a server has its loopback address at least"),
+            addresses: self.shard_addresses(),
         }
+    }
+
+    /// The widest reachable address of each shard. The public name leads to all their ports.
+    fn shard_addresses(&self) -> Vec<ServerAddress> {
+        let first = self.facts.addresses.first().expect("a server has its loopback address at least");
+        let of = |(number, worker): (usize, &Worker)| match number {
+            0 => first.clone(),
+            _ => ServerAddress { port: worker.addr.port(), ..first.clone() },
+        };
+        self.workers.iter().enumerate().map(of).collect()
     }
 
     /// Starts all workers.

@@ -203,7 +203,7 @@ impl Shards {
     }
 
     /// Returns the number of shards.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.all.len()
     }
 

@@ -15,7 +15,7 @@ use core::time::Duration;
 use futures_util::future::BoxFuture;
 use parlor_hub::cluster::Timing;
 use parlor_hub::cluster::deaths::{Deaths, Looked};
-use parlor_hub::cluster::tenure::{Heartbeat, Incarnation, Request, Standing, Tenure};
+use parlor_hub::cluster::tenure::{Decision, Heartbeat, Incarnation, Request, Standing, Tenure};
 use parlor_server::embed::lock;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -228,7 +228,7 @@ impl Driver {
         self.tenure.turn(elapsed);
         self.shared.standing.tell(&self.tenure, now);
         let after = self.tenure.standing();
-        if before != after {
+        if before.may(Decision::Join) && !after.may(Decision::Join) {
             tracing::warn!(
                 node = %self.id, from = before.as_str(), to = after.as_str(), stood_still_ms = elapsed.as_millis(),
                 "the node's lease is over or in doubt: its rooms go on, and nobody joins or opens one"

@@ -4,12 +4,14 @@
 //! - [`nodes`]: the nodes, as the store told at the last look
 //! - [`line`]: questions to other nodes
 //! - [`bus`]: hints of other nodes, which may all be lost
+//! - [`directory`]: every node finds a room by its code
 //! - [`clock`]: the store's clock; [`duties`]: what one node at a time does
 //!
 //! A server alone has no [`Cluster`] and runs nothing of this.
 
 pub(crate) mod bus;
 mod clock;
+pub(crate) mod directory;
 mod duties;
 mod lease;
 pub(crate) mod line;
@@ -27,8 +29,10 @@ use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::Ordering;
 use core::time::Duration;
+use directory::Directory;
 use duties::Holder;
-use lease::{Lease, Load, Shared};
+use futures_util::FutureExt;
+use lease::{Lease, Load, Reconcile, Shared};
 use line::{Handlers, Line, OpenLine};
 use nodes::{Nodes, NodesView};
 use parlor_server::Time;
@@ -41,6 +45,9 @@ use tokio::runtime::Handle;
 
 /// Interval at which the rooms and connections of this node are counted.
 const COUNT: Duration = Duration::from_millis(500);
+
+/// Time limit for the last rows of rooms.
+const FLUSH_TIME: Duration = Duration::from_secs(2);
 
 /// Configuration of a node of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +85,7 @@ pub(crate) struct Cluster {
     nodes: NodesView,
     line: Line,
     shared: Arc<Shared>,
+    directory: Directory,
     lease: Lease,
     clock: Arc<StoreClock>,
     holder: Holder,
@@ -86,13 +94,12 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Enters the node, whose players are sent to `address`, and sets the services' time. `process` is the name of no
+    /// Enters the node, whose shards are at `addresses`, and sets the services' time. `process` is the name of no
     /// other process. The line's connections live on the current runtime.
     pub(crate) async fn start(
         config: &ClusterConfig,
         store: &Store,
-        address: &ServerAddress,
-        shards: &Shards,
+        addresses: Vec<ServerAddress>,
         (time, process): (Time, &str),
     ) -> Result<Arc<Self>, ClusterError> {
         let clock = Arc::new(StoreClock::start(store, time).await?);
@@ -106,16 +113,19 @@ impl Cluster {
             heard: Mutex::new(Some(Box::new(move |heard| hears.hear(heard)))),
         });
         let facts = NodeFacts {
-            address: address.to_string(),
-            shards: shards.count() as u64,
+            address: addresses.first().map(ToString::to_string).unwrap_or_default(),
+            shards: addresses.len() as u64,
             line: open.line().address().to_text(),
             build: env!("CARGO_PKG_VERSION").to_owned(),
         };
+        let (build, standing) = (facts.build.clone(), shared.standing.clone());
+        let directory =
+            Directory::new(store.clone(), config.node.clone(), &build, standing, view.clone(), addresses);
         let lease =
             Lease::start(store.clone(), config.node.clone(), facts, Arc::clone(&shared), nodes).await?;
         let (node, line) = (config.node.clone(), open.line().clone());
         let (open, holder) = (Mutex::new(Some(open)), Holder::new(format!("{node}/{process}")));
-        Ok(Arc::new(Cluster { node, nodes: view, line, shared, lease, clock, holder, open }))
+        Ok(Arc::new(Cluster { node, nodes: view, line, shared, directory, lease, clock, holder, open }))
     }
 
     /// Answers other nodes, and counts what this one has, on the services' runtime.
@@ -123,6 +133,13 @@ impl Cluster {
         if let Some(open) = lock(&self.open).take() {
             runtime.spawn(open.serve(handlers));
         }
+        let (directory, of) = (self.directory.clone(), shards.clone());
+        let reconcile: Reconcile = Box::new(move |incarnation| {
+            let (directory, shards) = (directory.clone(), of.clone());
+            async move { directory.reconcile(incarnation, &shards).await }.boxed()
+        });
+        *lock(&self.shared.reconcile) = Some(Arc::new(reconcile));
+        self.directory.serve(shards.clone(), runtime);
         let shared = Arc::clone(&self.shared);
         runtime.spawn(async move {
             loop {
@@ -167,6 +184,20 @@ impl Cluster {
     /// The line to other nodes.
     pub(crate) fn line(&self) -> &Line {
         &self.line
+    }
+
+    /// The directory of live rooms.
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Deletes the rows of rooms that have ended, within a bounded time.
+    pub(crate) async fn flush(&self) {
+        if tokio::time::timeout(FLUSH_TIME, self.directory.flush()).await.is_err() {
+            tracing::warn!(
+                "rooms of this node that have ended are found for half a minute more: the store is away"
+            );
+        }
     }
 
     /// Says that the node has ended. Blocks for a bounded time.

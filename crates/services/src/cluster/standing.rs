@@ -73,11 +73,6 @@ impl StandingView {
         if standing.may(Decision::Join) && is_over { Standing::Lapsed } else { standing }
     }
 
-    /// Whether the node may decide that at this moment.
-    pub(crate) fn may(&self, decision: Decision) -> bool {
-        self.get().may(decision)
-    }
-
     /// The node's incarnation; `None` while the store has it under none.
     pub(crate) fn incarnation(&self) -> Option<u64> {
         Some(self.0.incarnation.load(Ordering::SeqCst)).filter(|incarnation| *incarnation != 0)
@@ -128,6 +123,6 @@ mod tests {
         // As if the turn had begun before a stop: no thread of the lease has run since.
         view.tell(&tenure, uptime().saturating_sub(Timing::default().stall));
         assert_eq!(view.get(), Standing::Lapsed);
-        assert!(!view.may(Decision::Join) && !view.may(Decision::Open));
+        assert!(!view.get().may(Decision::Join));
     }
 }

@@ -29,6 +29,7 @@ const OWN: &[(&str, Kind)] = &[
     ("no_attempts_left", Kind::Conflict),
     ("no_backup", Kind::Unavailable),
     ("no_backups", Kind::Conflict),
+    ("no_cluster", Kind::Conflict),
     ("no_games", Kind::Forbidden),
     ("no_socket", Kind::Conflict),
     ("no_such_account", Kind::SignedOut),
@@ -104,8 +105,16 @@ pub(super) const WITH_PATH: &[&str] = &["no_such_path", "no_such_method"];
 
 /// The kind of failures with this code.
 pub(super) fn kind_of(code: &str) -> Option<Kind> {
-    let own = OWN.iter().find(|(own, _)| *own == code).map(|(_, kind)| *kind);
-    own.or_else(|| Code::ALL.iter().find(|known| known.as_str() == code).map(|known| Kind::from(*known)))
+    known(code).map(|(_, kind)| kind)
+}
+
+/// The code of this text, and the kind of its failures.
+pub(super) fn known(code: &str) -> Option<(&'static str, Kind)> {
+    let own = OWN.iter().find(|(own, _)| *own == code).copied();
+    own.or_else(|| {
+        let known = Code::ALL.iter().find(|known| known.as_str() == code)?;
+        Some((known.as_str(), Kind::from(*known)))
+    })
 }
 
 impl From<Code> for Kind {

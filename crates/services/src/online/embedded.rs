@@ -1,6 +1,6 @@
 //! The services behind the server's interface `Services`.
 
-use super::{Online, Running, STOP_TIME, Services, rest, socket};
+use super::{Online, Running, STOP_TIME, Services, nodes, rest, socket};
 use crate::store::StoreError;
 use axum::Router;
 use core::time::Duration;
@@ -10,6 +10,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use parlor_hub::Origin;
 use parlor_server::embed::{self, Figures, MemoryHeld, lock};
+use std::sync::Arc;
 
 impl embed::Services for Online {
     fn routes(&self) -> Router {
@@ -52,6 +53,11 @@ impl embed::Services for Online {
         figures(to, &self.services).boxed()
     }
 
+    fn node(&self) -> Option<Arc<dyn embed::Node>> {
+        let cluster = self.services.cluster()?;
+        Some(Arc::new(cluster.directory().clone()))
+    }
+
     fn say_goodbye(&self) -> BoxFuture<'_, ()> {
         self.services.goodbye().say().boxed()
     }
@@ -79,6 +85,9 @@ async fn stop(online: &Online) {
         tracing::warn!("the newest moments of matches were not stored: the store is slow or away");
     }
     let services = online.services.clone();
+    if let Some(cluster) = services.cluster() {
+        cluster.flush().await;
+    }
     let ended = tokio::task::spawn_blocking(move || {
         if let Some(cluster) = services.cluster() {
             cluster.leave();
@@ -129,16 +138,12 @@ async fn figures(to: &mut Figures, services: &Services) {
     }
     let busy = Duration::from_micros(counted.busy_us).as_secs_f64();
     to.seconds("parlor_store_commit_seconds", "Time that transactions took in all", busy);
+    if let Some(cluster) = services.cluster() {
+        nodes::figures(to, cluster);
+    }
     // The metrics above report an unresponsive store.
     if let Ok(rooms) = store.rooms_put_off().await {
         to.gauge("parlor_rooms_put_off", "Turn rooms in which what was due could not be done", rooms);
-    }
-    if let Some(cluster) = services.cluster() {
-        to.gauge_seconds(
-            "parlor_clock_offset_seconds",
-            "How far this machine's time of day is ahead of the store's clock",
-            cluster.clock_offset_s(),
-        );
     }
     if let Ok(waiting) = store.webhooks_waiting().await {
         to.gauge("parlor_webhooks_waiting", "Calls that are owed to the game's own service", waiting);

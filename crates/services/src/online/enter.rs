@@ -6,7 +6,6 @@ use crate::cluster::bus::Bus;
 use crate::cluster::{Cluster, ClusterConfig};
 use crate::store::Store;
 use parlor_server::Time;
-use parlor_server::embed::Shards;
 use parlor_transport::discovery::ServerAddress;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -15,19 +14,18 @@ use tokio::runtime::Runtime;
 pub(super) async fn enter(
     config: Option<ClusterConfig>,
     store: &Store,
-    (address, shards): (ServerAddress, &Shards),
+    addresses: Vec<ServerAddress>,
     (time, process): (&Time, &Arc<str>),
     runtime: &Runtime,
 ) -> Result<Option<(Arc<Cluster>, Hints, Inputs)>, OnlineError> {
     let Some(config) = config else { return Ok(None) };
-    let (store, shards) = (store.clone(), shards.clone());
-    let (time, process) = (time.clone(), Arc::clone(process));
+    let (store, time, process) = (store.clone(), time.clone(), Arc::clone(process));
     let entering = runtime.spawn(async move {
         // Before others see the node: it hears what they tell it.
         let clock = time.clone();
         let bus = Bus::start(&store, (&config.node, config.bus.as_ref()), move || clock.now_ms()).await?;
         let orders = OrderReader::begin(&store).await?;
-        let cluster = Cluster::start(&config, &store, &address, &shards, (time, &process)).await?;
+        let cluster = Cluster::start(&config, &store, addresses, (time, &process)).await?;
         let (hints, inputs) = Hints::new(bus, orders);
         Ok((cluster, hints, inputs))
     });

@@ -5,8 +5,8 @@ use super::accounts::{DONE, Done};
 use super::failure::{Failure, Kind};
 use super::page::Limit;
 use super::table::Caller;
-use super::{Services, rooms};
-use crate::store::AccountId;
+use super::{Services, live_elsewhere, rooms};
+use crate::store::{AccountId, LiveListing};
 use core::time::Duration;
 use parlor_hub::{MemberSummary, NotThere, RoomPage, RoomQuery, RoomSummary, UserSeats};
 use parlor_proto::{MemberId, RoomCode, limits};
@@ -15,6 +15,7 @@ use parlor_server::embed::{Clock, Shards, Stopped};
 use parlor_server::realm::{ENVIRONMENT, Realm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Access to the live rooms.
 pub(super) struct Live {
@@ -37,7 +38,7 @@ pub(super) struct ListLive {
 /// A part of the list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct LiveRooms {
-    /// Shard by shard, in the order of their codes.
+    /// In the order of their codes; without a cluster, shard by shard.
     rooms: Vec<LiveRoom>,
     /// `after` for the next part, which may be empty: one request examines a limited number of rooms. Missing in the last part.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,13 +46,13 @@ pub(super) struct LiveRooms {
 }
 
 /// A live room.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LiveRoom {
     /// Its code.
     code: String,
     /// What decides its state: a player's process, a process without a player, or the server.
     #[schemars(extend("enum" = ["player_hosted", "dedicated", "match"]))]
-    kind: &'static str,
+    kind: Cow<'static, str>,
     /// Its game.
     app: String,
     /// The game's environment; empty if its members name none, which counts as production.
@@ -81,7 +82,7 @@ pub(super) struct NamedRoom {
 }
 
 /// A live room and its members.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LiveRoomDetails {
     /// The room.
     room: LiveRoom,
@@ -90,7 +91,7 @@ pub(super) struct LiveRoomDetails {
 }
 
 /// A member of a live room.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LiveMember {
     /// Its number in the room.
     id: u32,
@@ -100,7 +101,7 @@ pub(super) struct LiveMember {
     user: Option<String>,
     /// Its current or last kind of connection.
     #[schemars(extend("enum" = ["quic", "websocket", "memory"]))]
-    link: &'static str,
+    link: Cow<'static, str>,
     /// Whether it has a connection.
     connected: bool,
     /// Its round-trip time in milliseconds; null until measured.
@@ -138,6 +139,11 @@ pub(super) struct RemoveMember {
 pub(super) async fn list(services: Services, caller: Caller, input: ListLive) -> Result<LiveRooms, Failure> {
     let realm = services.realm_of(&caller)?;
     let after = input.after.as_deref().map(|text| code("after", text)).transpose()?;
+    if let Some(cluster) = services.cluster() {
+        let query = live_elsewhere::query(&realm, after, input.limit.rows());
+        let (rooms, next) = cluster.directory().list(query).await?;
+        return Ok(LiveRooms { rooms: rooms.into_iter().map(LiveRoom::from).collect(), next });
+    }
     let live = services.live();
     let page = live.rooms(RoomQuery { after, ..query(&realm, input.limit.rows()) }).await?;
     let rooms = page.rooms.iter().map(|room| seen(room, live)).collect();
@@ -150,10 +156,22 @@ pub(super) async fn read(
     input: NamedRoom,
 ) -> Result<LiveRoomDetails, Failure> {
     let code = code("code", &input.code)?;
+    let realm = services.realm_of(&caller)?;
+    if let Some(node) = live_elsewhere::node_of(&services, &realm, code).await? {
+        return live_elsewhere::read(&services, &node, &realm, code).await;
+    }
+    read_here(&services, &realm, code).await
+}
+
+/// A room of this server, and its members.
+pub(super) async fn read_here(
+    services: &Services,
+    realm: &Realm,
+    code: RoomCode,
+) -> Result<LiveRoomDetails, Failure> {
     let live = services.live();
     let details = live.shards.room_details(code).await.map_err(going_down)?;
-    let realm = services.realm_of(&caller)?;
-    let details = details.filter(|details| is_of(&details.room, &realm));
+    let details = details.filter(|details| is_of(&details.room, realm));
     let details = details.ok_or_else(|| rooms::no_such_room(code.as_str()))?;
     let members = details.members.into_iter().map(member).collect();
     Ok(LiveRoomDetails { room: seen(&details.room, live), members })
@@ -161,37 +179,69 @@ pub(super) async fn read(
 
 pub(super) async fn end(services: Services, caller: Caller, input: EndLive) -> Result<Done, Failure> {
     let reason = reason(input.reason)?;
-    let (code, by) = must_be_there(&services, &caller, &input.code).await?;
-    let shards = &services.live().shards;
-    shards.end_room(code, reason.clone()).await.map_err(going_down)?.map_err(|_| gone(code))?;
+    let (realm, by) = services.account_of(&caller)?;
+    let code = code("code", &input.code)?;
+    match live_elsewhere::node_of(&services, &realm, code).await? {
+        Some(node) => live_elsewhere::end(&services, &node, &realm, code, &reason).await?,
+        None => end_here(&services, &realm, code, reason.clone()).await?,
+    }
     tracing::info!(%code, %by, ?reason, "a room was ended");
     Ok(DONE)
 }
 
+/// Ends a room of this server.
+pub(super) async fn end_here(
+    services: &Services,
+    realm: &Realm,
+    code: RoomCode,
+    reason: String,
+) -> Result<(), Failure> {
+    must_be_here(services, realm, code).await?;
+    services.live().shards.end_room(code, reason).await.map_err(going_down)?.map_err(|_| gone(code))
+}
+
 pub(super) async fn remove(services: Services, caller: Caller, input: RemoveMember) -> Result<Done, Failure> {
     let reason = reason(input.reason)?;
-    let (code, by) = must_be_there(&services, &caller, &input.code).await?;
-    let (shards, member) = (&services.live().shards, MemberId(input.member));
-    let removed = shards.remove_member(code, member, reason.clone()).await.map_err(going_down)?;
+    let (realm, by) = services.account_of(&caller)?;
+    let code = code("code", &input.code)?;
+    let member = MemberId(input.member);
+    match live_elsewhere::node_of(&services, &realm, code).await? {
+        Some(node) => live_elsewhere::remove(&services, &node, &realm, (code, member), &reason).await?,
+        None => remove_here(&services, &realm, (code, member), reason.clone()).await?,
+    }
+    tracing::info!(%code, %member, %by, ?reason, "a member was removed");
+    Ok(DONE)
+}
+
+/// Removes a member of a room of this server.
+pub(super) async fn remove_here(
+    services: &Services,
+    realm: &Realm,
+    (code, member): (RoomCode, MemberId),
+    reason: String,
+) -> Result<(), Failure> {
+    must_be_here(services, realm, code).await?;
+    let removed = services.live().shards.remove_member(code, member, reason).await.map_err(going_down)?;
     removed.map_err(|not_there| match not_there {
         NotThere::Room => gone(code),
         NotThere::Member => {
             let sentence = format!("the room {code} has no member {member}: read it again");
             Failure::new(Kind::NotFound, "no_such_member", sentence).at("member")
         }
-    })?;
-    tracing::info!(%code, %member, %by, ?reason, "a member was removed");
-    Ok(DONE)
+    })
 }
 
-/// The kind of a live room.
+/// The kind of a live room, of this server or of another node.
 pub(super) async fn kind_of_room(
     services: &Services,
     realm: &Realm,
     code: RoomCode,
 ) -> Result<Option<&'static str>, Failure> {
     let room = services.live().shards.room(code).await.map_err(going_down)?;
-    Ok(room.filter(|room| is_of(room, realm)).map(|room| room.kind.as_str()))
+    match room.filter(|room| is_of(room, realm)) {
+        Some(room) => Ok(Some(room.kind.as_str())),
+        None => live_elsewhere::kind(services, realm, code).await,
+    }
 }
 
 /// The kind of a live room in which this account has a seat.
@@ -204,7 +254,13 @@ pub(super) async fn kind_of_own_room(
     let details = services.live().shards.room_details(code).await.map_err(going_down)?;
     let details = details.filter(|details| is_of(&details.room, realm));
     let sits = |member: &MemberSummary| member.user.as_deref() == Some(account.as_str());
-    Ok(details.filter(|details| details.members.iter().any(sits)).map(|details| details.room.kind.as_str()))
+    if let Some(details) = details {
+        return Ok(details.members.iter().any(sits).then_some(details.room.kind.as_str()));
+    }
+    let Some(node) = live_elsewhere::node_of(services, realm, code).await? else { return Ok(None) };
+    let details = live_elsewhere::read(services, &node, realm, code).await?;
+    let sits = details.members.iter().any(|member| member.user.as_deref() == Some(account.as_str()));
+    if sits { live_elsewhere::kind(services, realm, code).await } else { Ok(None) }
 }
 
 /// Removes an account from all live rooms of its realm; returns how many seats it had. Hubs find the seats by
@@ -243,18 +299,11 @@ impl Live {
     }
 }
 
-/// Checks that a room of the operator's game and environment has the code; returns the code and the operator.
-/// The answer for another game's room is the same as for an unknown code.
-async fn must_be_there(
-    services: &Services,
-    caller: &Caller,
-    text: &str,
-) -> Result<(RoomCode, String), Failure> {
-    let (realm, by) = services.account_of(caller)?;
-    let code = code("code", text)?;
+/// Checks that a room of the game and environment has the code. The answer for another game's room is the same as for
+/// an unknown code.
+async fn must_be_here(services: &Services, realm: &Realm, code: RoomCode) -> Result<(), Failure> {
     let room = services.live().shards.room(code).await.map_err(going_down)?;
-    room.filter(|room| is_of(room, &realm)).ok_or_else(|| gone(code))?;
-    Ok((code, by.to_string()))
+    room.filter(|room| is_of(room, realm)).map(|_| ()).ok_or_else(|| gone(code))
 }
 
 fn gone(code: RoomCode) -> Failure {
@@ -298,7 +347,7 @@ fn going_down(stopped: Stopped) -> Failure {
 fn seen(room: &RoomSummary, live: &Live) -> LiveRoom {
     LiveRoom {
         code: room.code.as_str().to_owned(),
-        kind: room.kind.as_str(),
+        kind: room.kind.as_str().into(),
         app: room.app.clone(),
         environment: room.environment.clone(),
         opened_at_ms: live.opened_at_ms(room),
@@ -311,12 +360,32 @@ fn seen(room: &RoomSummary, live: &Live) -> LiveRoom {
     }
 }
 
+impl From<LiveListing> for LiveRoom {
+    fn from(listing: LiveListing) -> Self {
+        let counts = listing.counts;
+        let many = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        LiveRoom {
+            code: listing.code,
+            kind: listing.kind.into(),
+            app: listing.app,
+            environment: listing.environment,
+            opened_at_ms: listing.opened_ms,
+            members: many(counts.members),
+            away: many(counts.away),
+            players: many(counts.players),
+            max_players: u16::try_from(listing.max_players).unwrap_or(u16::MAX),
+            spectators: many(counts.spectators),
+            has_secret: listing.has_secret,
+        }
+    }
+}
+
 fn member(member: MemberSummary) -> LiveMember {
     LiveMember {
         id: member.id.0,
         name: member.name,
         user: member.user,
-        link: member.link.as_str(),
+        link: member.link.as_str().into(),
         connected: member.connected,
         rtt_ms: member.rtt_ms,
         is_host: member.is_host,

@@ -33,12 +33,15 @@ mod here;
 mod hints;
 mod inbox;
 mod json;
+mod line_failures;
 mod live;
+mod live_elsewhere;
 mod lives;
 mod lobbies;
 mod matches;
 mod matchmaking;
 mod news;
+mod nodes;
 mod of_players;
 mod openapi;
 mod operations;
@@ -217,7 +220,7 @@ struct Running {
 impl Online {
     /// Starts the threads.
     pub(crate) async fn start(config: OnlineConfig, store: Store, parts: Parts) -> Result<Self, OnlineError> {
-        let Parts { access, shards, clock, time, metrics, kept, apps, is_development, address } = parts;
+        let Parts { access, shards, clock, time, metrics, kept, apps, is_development, addresses } = parts;
         let games = Games::open(config.games.as_deref(), is_development, &config.rules)?;
         let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let signing = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
@@ -236,7 +239,7 @@ impl Online {
             Boards::new(&store, config.memory.boards, clock, makes_definitions, || random.next_u64());
         let operations = operations::all();
         let server: Arc<str> = HEXLOWER.encode(&embed::random::<16>().map_err(no_randomness)?).into();
-        let entered = enter(config.cluster, &store, (address, &shards), (&time, &server), &runtime).await;
+        let entered = enter(config.cluster, &store, addresses, (&time, &server), &runtime).await;
         let (cluster, hints, inputs) = match entered {
             Ok(None) => (None, None, None),
             Ok(Some((cluster, hints, inputs))) => (Some(cluster), Some(hints), Some(inputs)),
@@ -307,8 +310,10 @@ impl Online {
 }
 
 /// What this node answers other nodes.
-fn questions(_services: &Services) -> Handlers {
-    Handlers::default()
+fn questions(services: &Services) -> Handlers {
+    let mut handlers = Handlers::default();
+    live_elsewhere::answer(services, &mut handlers);
+    handlers
 }
 
 fn runtime() -> std::io::Result<Runtime> {

@@ -4,6 +4,7 @@ mod boards;
 mod friends;
 mod lobbies;
 mod matchmaking;
+mod nodes;
 mod progress;
 mod rooms;
 mod saves;
@@ -40,6 +41,7 @@ pub(super) fn all() -> Vec<Operation> {
         friends::all(),
         lobbies::all(),
         matchmaking::all(),
+        nodes::all(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -59,3 +59,29 @@ CREATE TABLE orders (
     at_us {int} NOT NULL
 {strict};
 CREATE INDEX orders_by_time ON orders (at_us);
+
+-- The live rooms of all nodes: rooms in memory, found by their code from any node. `uid` names a room for ever, since a code can be
+-- given again. `term` counts the changes of the node that has it: whoever changes the row names both. What is listed of a room is at
+-- most a second old.
+CREATE TABLE live_rooms (
+    code {text} NOT NULL,
+    uid {bytes} NOT NULL,
+    term {int} NOT NULL,
+    node {text} NOT NULL,
+    incarnation {int} NOT NULL,
+    address {text} NOT NULL,
+    app {text} NOT NULL,
+    environment {text} NOT NULL,
+    kind {text} NOT NULL,
+    label {text} NOT NULL,
+    has_secret {int} NOT NULL,
+    max_players {int} NOT NULL,
+    members {int} NOT NULL,
+    away {int} NOT NULL,
+    players {int} NOT NULL,
+    spectators {int} NOT NULL,
+    opened_us {int} NOT NULL,
+    PRIMARY KEY (code)
+{strict};
+CREATE INDEX live_rooms_of ON live_rooms (node, incarnation);
+CREATE INDEX live_rooms_listed ON live_rooms (app, environment, code);

@@ -6,6 +6,7 @@
 mod boards;
 mod clocks;
 mod common;
+mod directory;
 mod nodes;
 mod notices;
 mod rooms;

@@ -102,6 +102,13 @@ pub(crate) enum Task {
         /// The board
         board: String,
     },
+    /// List the nodes of the cluster that the server is one of
+    Nodes,
+    /// Show which node of the cluster has a live room
+    Where {
+        /// Its code
+        room: String,
+    },
     /// Show the status of store and webhooks
     Status,
     /// Back up the running store into the server's folder for backups

@@ -5,13 +5,13 @@ mod keeping;
 
 pub(super) use keeping::{begin, keep, look_after};
 
-use super::Services;
 use super::accounts::{DONE, Done};
 use super::failure::{Failure, Kind};
 use super::live::{self, Live};
 use super::page::Limit;
 use super::table::Caller;
-use crate::store::{KeptMatch, Role};
+use super::{Services, live_elsewhere};
+use crate::store::{KeptMatch, LiveListing, LiveQuery, MatchQuery, Role};
 use entry::EntryView;
 use parlor_hub::{MatchFilter, RoomQuery, RoomSummary};
 use schemars::JsonSchema;
@@ -153,6 +153,18 @@ pub(super) struct Log {
 pub(super) async fn list(services: Services, caller: Caller, input: ListMatches) -> Result<Matches, Failure> {
     let realm = services.realm_of(&caller)?;
     let after = input.after.as_deref().map(|text| live::code("after", text)).transpose()?;
+    if let Some(cluster) = services.cluster() {
+        let matches = MatchQuery {
+            label: input.label,
+            members_min: input.min_members as u64,
+            members_max: input.max_members.map(|most| most as u64),
+            has_seat: input.open_seats,
+        };
+        let query = live_elsewhere::query(&realm, after, input.limit.rows());
+        let query = LiveQuery { matches: Some(matches), ..query };
+        let (matches, next) = cluster.directory().list(query).await?;
+        return Ok(Matches { matches: matches.into_iter().map(LiveMatch::from).collect(), next });
+    }
     let matches = Some(MatchFilter {
         label: input.label,
         members_min: input.min_members,
@@ -233,6 +245,18 @@ fn seen(room: &RoomSummary, live: &Live) -> LiveMatch {
         members: room.players,
         max_members: room.max_players,
         opened_at_ms: live.opened_at_ms(room),
+    }
+}
+
+impl From<LiveListing> for LiveMatch {
+    fn from(listing: LiveListing) -> Self {
+        LiveMatch {
+            id: listing.code,
+            label: listing.label,
+            members: usize::try_from(listing.counts.players).unwrap_or(usize::MAX),
+            max_members: u16::try_from(listing.max_players).unwrap_or(u16::MAX),
+            opened_at_ms: listing.opened_ms,
+        }
     }
 }
 

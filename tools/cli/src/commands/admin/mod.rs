@@ -78,6 +78,10 @@ pub(crate) fn run(args: &AdminArgs) -> anyhow::Result<()> {
         Task::DeleteBoard { board } => {
             server.done(&server.post("/admin/boards/delete", &json!({ "board": board }))?)
         }
+        Task::Nodes => server.show(&server.get("/admin/nodes")?, text::nodes),
+        Task::Where { room } => {
+            server.show(&server.get(&format!("/admin/where/{}", word(room)?))?, text::fields)
+        }
         Task::Status => server.show(&server.get("/admin/status")?, text::fields),
         Task::Backup => server.show(&server.post("/admin/backup", &json!({}))?, text::fields),
         Task::Restore(_) => Ok(()),

@@ -53,6 +53,24 @@ pub(super) fn live_room(answer: &Value) -> String {
     text
 }
 
+/// Nodes, one on a line.
+pub(super) fn nodes(answer: &Value) -> String {
+    let mut text = format!("answered by {}, which is {}", plain(&answer["node"]), plain(&answer["standing"]));
+    for node in answer["nodes"].as_array().into_iter().flatten() {
+        let [id, state, address, build] =
+            ["id", "state", "address", "build"].map(|field| plain(&node[field]));
+        let [lease_ms, rooms, connections, load] = ["lease_ms", "rooms", "connections", "load_permille"]
+            .map(|field| node[field].as_u64().unwrap_or_default());
+        let _ = write!(
+            text,
+            "\n{id}  {state}  lease {lease_ms} ms  {rooms} rooms  {connections} connections  load {}.{} %  {address}  {build}",
+            load / 10,
+            load % 10
+        );
+    }
+    text
+}
+
 /// All fields of an answer, one on a line.
 pub(super) fn fields(answer: &Value) -> String {
     let fields = answer.as_object().into_iter().flatten();

@@ -1,0 +1,132 @@
+//! Compares the rooms of this node with their rows.
+
+use super::{Directory, Fenced};
+use crate::store::{EnteredRow, NewLiveRoom, OwnedRow, Owner, RoomKey, StoreError};
+use core::time::Duration;
+use parlor_proto::RoomCode;
+use parlor_server::embed::{Shards, lock};
+use std::collections::HashMap;
+
+/// How long a row of this node may be unknown to it: its room may be about to open.
+const ORPHAN_AGE: Duration = Duration::from_secs(30);
+/// What members are told of a room that another node has.
+const ELSEWHERE: &str = "this room goes on at another server";
+
+impl Directory {
+    /// Compares the rooms here with the rows, as the node's incarnation. Returns whether that is done.
+    pub(in crate::cluster) async fn reconcile(&self, incarnation: u64, shards: &Shards) -> bool {
+        let owner = Owner { node: self.0.node.as_str().to_owned(), incarnation };
+        match self.compare(&owner, shards).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::debug!(%error, "the rooms here could not be compared with the store's");
+                false
+            }
+        }
+    }
+
+    async fn compare(&self, owner: &Owner, shards: &Shards) -> Result<(), StoreError> {
+        let rows = self.0.store.live_rooms_of(owner).await?;
+        let rows: HashMap<String, OwnedRow> =
+            rows.into_iter().map(|row| (row.key.code.clone(), row)).collect();
+        let (missing, orphans) = self.differences(&rows);
+        if !orphans.is_empty() {
+            tracing::info!(rooms = orphans.len(), "rows of rooms that are not here are deleted");
+            self.0.store.leave_live_rooms(self.0.node.as_str(), &orphans).await?;
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let codes: Vec<String> = missing.iter().map(|new| new.code.clone()).collect();
+        let others = self.0.store.live_rooms_at(&codes).await?;
+        let others: HashMap<String, OwnedRow> =
+            others.into_iter().map(|row| (row.key.code.clone(), row)).collect();
+        let mut earlier = Vec::new();
+        for new in missing {
+            match others.get(&new.code) {
+                None => self.enter_again(new, owner).await?,
+                Some(row) if row.key.uid != new.uid => self.is_homeless(&new),
+                Some(row) if row.owner == *owner => self.set_term(&new, row.key.term),
+                Some(row) if row.owner.node == owner.node => earlier.push(row.key.clone()),
+                Some(row) => self.give_up(&new, row, shards).await,
+            }
+        }
+        if !earlier.is_empty() {
+            let taken = self.0.store.retake_live_rooms(owner, &earlier).await?;
+            tracing::info!(taken, "rooms of this node's earlier incarnation are its own again");
+            for key in earlier {
+                if let Ok(code) = key.code.parse() {
+                    self.update(code, &key.uid, key.term + 1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rooms without a row of the present incarnation, and rows without a room.
+    fn differences(&self, rows: &HashMap<String, OwnedRow>) -> (Vec<NewLiveRoom>, Vec<RoomKey>) {
+        let own = lock(&self.0.rooms);
+        let has_row = |new: &NewLiveRoom| {
+            rows.get(&new.code).is_some_and(|row| row.key.uid == new.uid && row.key.term == new.term)
+        };
+        let missing = own.values().filter(|own| !has_row(&own.new) && !own.is_homeless);
+        let missing = missing.map(|own| own.new.clone()).collect();
+        let is_orphan = |row: &&OwnedRow| {
+            let code = row.key.code.parse::<RoomCode>().ok();
+            let own = code.and_then(|code| own.get(&code));
+            row.age_us >= u64::try_from(ORPHAN_AGE.as_micros()).unwrap_or(u64::MAX)
+                && own.is_none_or(|own| own.new.uid != row.key.uid)
+        };
+        (missing, rows.values().filter(is_orphan).map(|row| row.key.clone()).collect())
+    }
+
+    /// Enters a room again that the store lost.
+    async fn enter_again(&self, new: NewLiveRoom, owner: &Owner) -> Result<(), StoreError> {
+        let new = NewLiveRoom { owner: owner.clone(), ..new };
+        let is_here =
+            |code: RoomCode| lock(&self.0.rooms).get(&code).is_some_and(|own| own.new.uid == new.uid);
+        // It may have ended since.
+        if !new.code.parse().is_ok_and(is_here) {
+            return Ok(());
+        }
+        let code = new.code.clone();
+        match self.0.store.enter_live_room(new).await? {
+            EnteredRow::Done => tracing::info!(%code, "a room that the store had lost is entered again"),
+            EnteredRow::Taken | EnteredRow::Fenced => self.count_fenced(Fenced::Keep, 1),
+        }
+        Ok(())
+    }
+
+    /// The store has another room under the code: this one is found by whoever asks this node, and goes on.
+    fn is_homeless(&self, new: &NewLiveRoom) {
+        tracing::warn!(code = %new.code, "another node has a room under a code of this one's: this one is found at this node alone");
+        self.count_fenced(Fenced::Keep, 1);
+        let mut rooms = lock(&self.0.rooms);
+        let own = new.code.parse().ok().and_then(|code: RoomCode| rooms.get_mut(&code));
+        if let Some(own) = own.filter(|own| own.new.uid == new.uid) {
+            own.is_homeless = true;
+        }
+    }
+
+    /// Another node has the room: it ends here.
+    async fn give_up(&self, new: &NewLiveRoom, row: &OwnedRow, shards: &Shards) {
+        tracing::warn!(code = %new.code, node = %row.owner.node, term = row.key.term, "another node has this room: it ends here");
+        self.count_fenced(Fenced::Keep, 1);
+        let Ok(code) = new.code.parse() else { return };
+        self.forget(code, &new.uid);
+        // A shard that has stopped has no rooms.
+        let _ = shards.end_room(code, ELSEWHERE.to_owned()).await;
+    }
+
+    fn set_term(&self, new: &NewLiveRoom, term: u64) {
+        if let Ok(code) = new.code.parse() {
+            self.update(code, &new.uid, term);
+        }
+    }
+
+    fn update(&self, code: RoomCode, uid: &str, term: u64) {
+        if let Some(own) = lock(&self.0.rooms).get_mut(&code).filter(|own| own.new.uid == uid) {
+            own.new.term = term;
+        }
+    }
+}

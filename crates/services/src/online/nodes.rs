@@ -1,0 +1,165 @@
+//! The nodes of the cluster, for operators and for monitoring.
+
+use super::accounts::Nothing;
+use super::failure::{Failure, Kind};
+use super::table::Caller;
+use super::{Services, live, live_elsewhere, rooms};
+use crate::cluster::Cluster;
+use crate::cluster::nodes::Node;
+use crate::store::NodeState;
+use parlor_hub::cluster::tenure::Standing;
+use parlor_server::embed::Figures;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The nodes that share the store.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct NodeList {
+    /// The node that answers.
+    node: String,
+    /// What it may do. It decides while it is `held` or `draining`; otherwise its rooms go on, and nobody joins or opens one.
+    #[schemars(extend("enum" = ["joining", "held", "draining", "lapsed", "ousted"]))]
+    standing: &'static str,
+    /// How long its lease is, in milliseconds.
+    lease_ms: u64,
+    /// All nodes, ordered by name, as of a quarter of a second ago. One that is gone is listed for a day.
+    nodes: Vec<NodeView>,
+}
+
+/// A node.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct NodeView {
+    /// Its name.
+    id: String,
+    /// Whether it serves, serves and takes no more rooms, or is gone.
+    #[schemars(extend("enum" = ["serving", "draining", "gone"]))]
+    state: &'static str,
+    /// Which start of it. Another node that declares it gone counts it further.
+    incarnation: u64,
+    /// How long its lease still was, in milliseconds.
+    lease_ms: u64,
+    /// Where its players are sent.
+    address: String,
+    /// Its version.
+    build: String,
+    /// The number of its shards.
+    shards: u64,
+    /// Its live rooms.
+    rooms: u64,
+    /// The connections of players to it.
+    connections: u64,
+    /// Thousandths of its cores' time that it uses.
+    load_permille: u64,
+}
+
+impl NodeView {
+    fn of(node: &Node) -> Self {
+        NodeView {
+            id: node.id.as_str().to_owned(),
+            state: node.state.as_str(),
+            incarnation: node.incarnation,
+            lease_ms: if node.serves() { node.lease_left_us / 1_000 } else { 0 },
+            address: node.address.clone(),
+            build: node.build.clone(),
+            shards: node.shards,
+            rooms: node.load.rooms,
+            connections: node.load.members,
+            load_permille: node.load.permille,
+        }
+    }
+}
+
+pub(super) async fn list(services: Services, _caller: Caller, _input: Nothing) -> Result<NodeList, Failure> {
+    let cluster = services.cluster().ok_or_else(is_alone)?;
+    let standing = cluster.standing();
+    Ok(NodeList {
+        node: cluster.node().as_str().to_owned(),
+        standing: standing.get().as_str(),
+        lease_ms: u64::try_from(standing.lease_left().as_millis()).unwrap_or(u64::MAX),
+        nodes: cluster.nodes().all().iter().map(NodeView::of).collect(),
+    })
+}
+
+/// The code of a live room.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AskWhere {
+    /// Its code.
+    code: String,
+}
+
+/// Where a live room is.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct RoomPlace {
+    /// Its code.
+    code: String,
+    /// Its name for ever, in hexadecimal digits: its code may be given again.
+    uid: String,
+    /// The node that has it.
+    node: String,
+    /// Which start of that node has it.
+    incarnation: u64,
+    /// How often the node that has it changed, from 1.
+    term: u64,
+    /// Where its members are.
+    address: String,
+    /// Whether its node serves. If not, the room is over unless that node comes back, and is found no more after half a minute.
+    is_served: bool,
+}
+
+pub(super) async fn place(services: Services, caller: Caller, input: AskWhere) -> Result<RoomPlace, Failure> {
+    services.cluster().ok_or_else(is_alone)?;
+    let realm = services.realm_of(&caller)?;
+    let code = live::code("code", &input.code)?;
+    let found = live_elsewhere::find(&services, &realm, code).await?;
+    let found = found.ok_or_else(|| rooms::no_such_room(code.as_str()))?;
+    Ok(RoomPlace {
+        code: found.key.code,
+        uid: found.key.uid,
+        node: found.owner.node,
+        incarnation: found.owner.incarnation,
+        term: found.key.term,
+        address: found.address,
+        is_served: found.is_served,
+    })
+}
+
+/// The failure of what only nodes do.
+fn is_alone() -> Failure {
+    let sentence = "this server has its store alone, so there are no nodes: it was started without --node";
+    Failure::new(Kind::Conflict, "no_cluster", sentence)
+}
+
+/// All standings, for monitoring.
+const STANDINGS: [Standing; 5] =
+    [Standing::Joining, Standing::Held, Standing::Draining, Standing::Lapsed, Standing::Ousted];
+
+/// The cluster's metrics.
+pub(super) fn figures(to: &mut Figures, cluster: &Cluster) {
+    let (standing, nodes) = (cluster.standing(), cluster.nodes());
+    let now = standing.get();
+    let states = STANDINGS.map(|state| ([("state", state.as_str())], u64::from(state == now)));
+    to.gauges(
+        "parlor_node_state",
+        "1 for what this node is: it decides while it is held or draining",
+        states,
+    );
+    let left = standing.lease_left().as_secs_f64();
+    to.gauge_seconds("parlor_node_lease_seconds", "How long this node's lease still is", left);
+    let lapsed = standing.lapsed_time().as_secs_f64();
+    to.seconds("parlor_node_lapsed_seconds", "Time that this node was without its lease", lapsed);
+    to.gauge_seconds(
+        "parlor_clock_offset_seconds",
+        "How far this machine's time of day is ahead of the store's clock",
+        cluster.clock_offset_s(),
+    );
+    let counts = NodeState::ALL.map(|state| {
+        let count = nodes.all().iter().filter(|node| node.state == state).count();
+        ([("state", state.as_str())], count as u64)
+    });
+    to.gauges("parlor_nodes", "Nodes of the cluster, as this one sees them", counts);
+    let located = cluster.directory().located().map(|(answer, count)| ([("answer", answer)], count));
+    to.counters("parlor_located", "Rooms that were looked for in the store, by where they were", located);
+    let fenced = cluster.directory().fenced().map(|(what, count)| ([("what", what)], count));
+    to.counters("parlor_fenced", "Writes that rows of other nodes, or of a later start, held back", fenced);
+}

@@ -1,0 +1,425 @@
+//! The live rooms of all nodes of a cluster: which node has which room, and what is listed of it. PostgreSQL's alone.
+//!
+//! Each write is one statement, and changes a row only if it has the room's name (`uid`) and term that the writer
+//! knows. A node that was paused and whose room another one has changes nothing.
+
+use super::Store;
+use super::error::StoreError;
+use super::sql::{Done, Sql, TableRow, params};
+use serde_json::{Value, json};
+
+/// Rooms of a list that one request examines.
+const LOOKED_AT_MAX: u64 = 1_000;
+/// Rows that one statement deletes.
+const SWEEP: u64 = 1_000;
+
+/// The columns of a [`LiveListing`].
+macro_rules! listing {
+    () => {
+        "r.code, r.node, r.app, r.environment, r.kind, r.label, r.has_secret, r.max_players, r.members, r.away,
+         r.players, r.spectators, r.opened_us"
+    };
+}
+
+/// A room as its node enters it. Its term is the first one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewLiveRoom {
+    pub(crate) code: String,
+    /// Its name for ever, in hexadecimal digits.
+    pub(crate) uid: String,
+    pub(crate) term: u64,
+    pub(crate) owner: Owner,
+    /// Where its shard is: `HOST:PORT[#FINGERPRINT]`.
+    pub(crate) address: String,
+    pub(crate) app: String,
+    /// The default one if its opener named none.
+    pub(crate) environment: String,
+    pub(crate) kind: &'static str,
+    pub(crate) label: String,
+    pub(crate) has_secret: bool,
+    pub(crate) max_players: u64,
+}
+
+/// A node that has rooms.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Owner {
+    pub(crate) node: String,
+    pub(crate) incarnation: u64,
+}
+
+/// Whether a room was entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EnteredRow {
+    /// The row is this room's.
+    Done,
+    /// Another room has the code.
+    Taken,
+    /// The node is not this incarnation any more.
+    Fenced,
+}
+
+/// A room's name and term, by which its row is changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RoomKey {
+    pub(crate) code: String,
+    pub(crate) uid: String,
+    pub(crate) term: u64,
+}
+
+impl RoomKey {
+    fn to_json(&self) -> Value {
+        json!({ "code": self.code, "uid": self.uid, "term": self.term })
+    }
+}
+
+/// How many are in a room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) members: u64,
+    pub(crate) away: u64,
+    pub(crate) players: u64,
+    pub(crate) spectators: u64,
+}
+
+/// A room's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnedRow {
+    pub(crate) key: RoomKey,
+    pub(crate) owner: Owner,
+    /// When it was entered, in microseconds ago.
+    pub(crate) age_us: u64,
+}
+
+/// What is listed of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LiveListing {
+    pub(crate) code: String,
+    pub(crate) node: String,
+    pub(crate) app: String,
+    pub(crate) environment: String,
+    pub(crate) kind: String,
+    pub(crate) label: String,
+    pub(crate) has_secret: bool,
+    pub(crate) max_players: u64,
+    pub(crate) counts: Counts,
+    /// When it opened, in milliseconds since 1970.
+    pub(crate) opened_ms: u64,
+}
+
+/// Where a room is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundRoom {
+    pub(crate) listing: LiveListing,
+    pub(crate) key: RoomKey,
+    pub(crate) owner: Owner,
+    pub(crate) address: String,
+    /// Whether its node serves.
+    pub(crate) is_served: bool,
+}
+
+/// Which rooms of an environment to list, in the order of their codes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LiveQuery {
+    pub(crate) app: String,
+    pub(crate) environment: String,
+    /// Only matches that fit.
+    pub(crate) matches: Option<MatchQuery>,
+    pub(crate) after: Option<String>,
+    pub(crate) limit: usize,
+}
+
+/// Which matches to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MatchQuery {
+    pub(crate) label: Option<String>,
+    pub(crate) members_min: u64,
+    pub(crate) members_max: Option<u64>,
+    pub(crate) has_seat: bool,
+}
+
+/// A part of a list, and where the next one continues.
+pub(crate) type LivePage = (Vec<LiveListing>, Option<String>);
+
+impl Store {
+    /// Enters a room, if no other room has its code and its node is still this incarnation.
+    pub(crate) async fn enter_live_room(&self, new: NewLiveRoom) -> Result<EnteredRow, StoreError> {
+        self.write_sparing(move |sql| enter(sql, &new)).await
+    }
+
+    /// Where the room with a code is.
+    pub(crate) async fn find_live_room(&self, code: &str) -> Result<Option<FoundRoom>, StoreError> {
+        let code = code.to_owned();
+        self.read(move |sql| {
+            let mut rows = sql.rows(
+                concat!(
+                    "SELECT ",
+                    listing!(),
+                    ", encode(r.uid, 'hex'), r.term, r.incarnation, r.address, (n.id IS NOT NULL)::int::bigint
+                     FROM live_rooms r LEFT JOIN nodes n ON n.id = r.node AND n.incarnation = r.incarnation
+                         AND n.state <> 'gone'
+                     WHERE r.code = $1"
+                ),
+                params![&code],
+            )?;
+            rows.first_mut().map(found).transpose()
+        })
+        .await
+    }
+
+    /// The rows of a node's incarnation.
+    pub(crate) async fn live_rooms_of(&self, owner: &Owner) -> Result<Vec<OwnedRow>, StoreError> {
+        let owner = owner.clone();
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT code, encode(uid, 'hex'), term, node, incarnation,
+                     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - opened_us
+                 FROM live_rooms WHERE node = $1 AND incarnation = $2",
+                params![&owner.node, owner.incarnation],
+            )?;
+            rows.into_iter().map(owned).collect()
+        })
+        .await
+    }
+
+    /// The rows with these codes, whatever node has them.
+    pub(crate) async fn live_rooms_at(&self, codes: &[String]) -> Result<Vec<OwnedRow>, StoreError> {
+        let codes = json!(codes).to_string();
+        self.read(move |sql| {
+            let rows = sql.rows(
+                "SELECT code, encode(uid, 'hex'), term, node, incarnation,
+                     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - opened_us
+                 FROM live_rooms WHERE code IN (SELECT jsonb_array_elements_text($1::text::jsonb))",
+                params![&codes],
+            )?;
+            rows.into_iter().map(owned).collect()
+        })
+        .await
+    }
+
+    /// Takes rooms of a node's earlier incarnation into its present one, each under the next term. Returns how many.
+    pub(crate) async fn retake_live_rooms(
+        &self,
+        owner: &Owner,
+        rooms: &[RoomKey],
+    ) -> Result<u64, StoreError> {
+        let (owner, rooms) = (owner.clone(), as_json(rooms));
+        self.write_sparing(move |sql| {
+            sql.change(
+                "UPDATE live_rooms r SET incarnation = $1::bigint, term = r.term + 1
+                 FROM jsonb_to_recordset($2::text::jsonb) AS d(code text, uid text, term bigint)
+                 WHERE r.code = d.code AND r.uid = decode(d.uid, 'hex') AND r.term = d.term
+                     AND r.node = $3 AND r.incarnation < $1::bigint
+                     AND EXISTS (SELECT 1 FROM nodes n
+                         WHERE n.id = $3 AND n.incarnation = $1::bigint AND n.state <> 'gone')",
+                params![owner.incarnation, &rooms, &owner.node],
+            )
+        })
+        .await
+    }
+
+    /// Deletes the rows of rooms that a node has no more. Returns how many there were.
+    pub(crate) async fn leave_live_rooms(&self, node: &str, rooms: &[RoomKey]) -> Result<u64, StoreError> {
+        let (node, rooms) = (node.to_owned(), as_json(rooms));
+        self.write_sparing(move |sql| {
+            sql.change(
+                "DELETE FROM live_rooms r
+                 USING jsonb_to_recordset($1::text::jsonb) AS d(code text, uid text, term bigint)
+                 WHERE r.code = d.code AND r.uid = decode(d.uid, 'hex') AND r.term = d.term AND r.node = $2",
+                params![&rooms, &node],
+            )
+        })
+        .await
+    }
+
+    /// Changes what is listed of a node's rooms. Returns how many of them it still has.
+    pub(crate) async fn list_live_rooms_as(
+        &self,
+        owner: &Owner,
+        rooms: &[(RoomKey, Counts)],
+    ) -> Result<u64, StoreError> {
+        let entry = |(key, counts): &(RoomKey, Counts)| {
+            let Counts { members, away, players, spectators } = counts;
+            let mut entry = key.to_json();
+            entry["members"] = (*members).into();
+            entry["away"] = (*away).into();
+            entry["players"] = (*players).into();
+            entry["spectators"] = (*spectators).into();
+            entry
+        };
+        let rooms = Value::Array(rooms.iter().map(entry).collect()).to_string();
+        let owner = owner.clone();
+        self.write_sparing(move |sql| {
+            sql.change(
+                "UPDATE live_rooms r
+                 SET members = d.members, away = d.away, players = d.players, spectators = d.spectators
+                 FROM jsonb_to_recordset($1::text::jsonb) AS d(code text, uid text, term bigint,
+                     members bigint, away bigint, players bigint, spectators bigint)
+                 WHERE r.code = d.code AND r.uid = decode(d.uid, 'hex') AND r.term = d.term
+                     AND r.node = $2 AND r.incarnation = $3",
+                params![&rooms, &owner.node, owner.incarnation],
+            )
+        })
+        .await
+    }
+
+    /// The nodes and incarnations that have rows.
+    pub(crate) async fn live_room_owners(&self) -> Result<Vec<Owner>, StoreError> {
+        self.read(|sql| {
+            let rows = sql.rows("SELECT DISTINCT node, incarnation FROM live_rooms", params![])?;
+            rows.into_iter()
+                .map(|mut row| Ok(Owner { node: row.text(0)?, incarnation: row.number(1)? }))
+                .collect()
+        })
+        .await
+    }
+
+    /// Deletes rows of an incarnation that is over. Returns how many; there may be more.
+    pub(crate) async fn forget_live_rooms(&self, owner: &Owner) -> Result<u64, StoreError> {
+        let owner = owner.clone();
+        self.write_sparing(move |sql| {
+            sql.change(
+                "DELETE FROM live_rooms WHERE (code, term) IN (
+                     SELECT r.code, r.term FROM live_rooms r WHERE r.node = $1 AND r.incarnation = $2
+                         AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = r.node
+                             AND n.incarnation = r.incarnation AND n.state <> 'gone')
+                     LIMIT $3)",
+                params![&owner.node, owner.incarnation, SWEEP],
+            )
+        })
+        .await
+    }
+
+    /// Lists rooms of nodes that serve. Examines so many rooms at most: a page may have none although more follow.
+    pub(crate) async fn listed_live_rooms(&self, query: LiveQuery) -> Result<LivePage, StoreError> {
+        self.read(move |sql| listed(sql, &query)).await
+    }
+}
+
+fn enter(sql: &mut dyn Sql, new: &NewLiveRoom) -> Done<EnteredRow> {
+    let entered = sql.change(
+        "INSERT INTO live_rooms (code, uid, term, node, incarnation, address, app, environment, kind, label,
+             has_secret, max_players, members, away, players, spectators, opened_us)
+         SELECT $1::text, decode($2::text, 'hex'), $3::bigint, n.id, n.incarnation, $4::text, $5::text, $6::text,
+             $7::text, $8::text, $9::bigint, $10::bigint, 0, 0, 0, 0,
+             (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+         FROM nodes n WHERE n.id = $11 AND n.incarnation = $12 AND n.state <> 'gone'
+         ON CONFLICT (code) DO NOTHING",
+        params![
+            &new.code,
+            &new.uid,
+            new.term,
+            &new.address,
+            &new.app,
+            &new.environment,
+            new.kind,
+            &new.label,
+            new.has_secret,
+            new.max_players,
+            &new.owner.node,
+            new.owner.incarnation,
+        ],
+    )?;
+    if entered > 0 {
+        return Ok(EnteredRow::Done);
+    }
+    // The answer to an earlier try may have been lost.
+    let mut rows =
+        sql.rows("SELECT encode(uid, 'hex') FROM live_rooms WHERE code = $1", params![&new.code])?;
+    Ok(match rows.first_mut() {
+        Some(row) => {
+            if row.text(0)? == new.uid {
+                EnteredRow::Done
+            } else {
+                EnteredRow::Taken
+            }
+        }
+        None => EnteredRow::Fenced,
+    })
+}
+
+fn listed(sql: &mut dyn Sql, query: &LiveQuery) -> Done<LivePage> {
+    let any = MatchQuery::default();
+    let (kind, matches) = match &query.matches {
+        Some(matches) => (Some("match"), matches),
+        None => (None, &any),
+    };
+    let MatchQuery { label, members_min, members_max, has_seat } = matches;
+    let after = query.after.as_deref().unwrap_or_default();
+    let rows = sql.rows(
+        concat!(
+            "SELECT ",
+            listing!(),
+            ", (n.id IS NOT NULL AND ($1::text IS NULL OR r.has_secret = 0 AND r.players >= $2::bigint
+                 AND r.players <= $3::bigint AND ($4::bigint = 0 OR r.players < r.max_players)))::int::bigint
+             FROM (SELECT * FROM live_rooms WHERE app = $5 AND environment = $6 AND code > $7
+                     AND ($1::text IS NULL OR kind = $1::text) AND ($8::text IS NULL OR label = $8::text)
+                 ORDER BY code LIMIT $9) r
+             LEFT JOIN nodes n ON n.id = r.node AND n.incarnation = r.incarnation AND n.state <> 'gone'
+             ORDER BY r.code"
+        ),
+        params![
+            kind,
+            *members_min,
+            members_max.unwrap_or(i64::MAX.unsigned_abs()),
+            *has_seat,
+            &query.app,
+            &query.environment,
+            after,
+            label.as_deref(),
+            LOOKED_AT_MAX,
+        ],
+    )?;
+    let is_cut = rows.len() as u64 >= LOOKED_AT_MAX;
+    let (mut page, mut last) = (Vec::new(), None);
+    for mut row in rows {
+        if page.len() >= query.limit {
+            return Ok((page, last));
+        }
+        let fits = row.number(13)? > 0;
+        let listing = live_listing(&mut row)?;
+        last = Some(listing.code.clone());
+        if fits {
+            page.push(listing);
+        }
+    }
+    Ok((page, last.filter(|_| is_cut)))
+}
+
+fn live_listing(row: &mut TableRow) -> Done<LiveListing> {
+    Ok(LiveListing {
+        code: row.text(0)?,
+        node: row.text(1)?,
+        app: row.text(2)?,
+        environment: row.text(3)?,
+        kind: row.text(4)?,
+        label: row.text(5)?,
+        has_secret: row.number(6)? > 0,
+        max_players: row.number(7)?,
+        counts: Counts {
+            members: row.number(8)?,
+            away: row.number(9)?,
+            players: row.number(10)?,
+            spectators: row.number(11)?,
+        },
+        opened_ms: row.number(12)? / 1_000,
+    })
+}
+
+fn found(row: &mut TableRow) -> Done<FoundRoom> {
+    let listing = live_listing(row)?;
+    let key = RoomKey { code: listing.code.clone(), uid: row.text(13)?, term: row.number(14)? };
+    let owner = Owner { node: listing.node.clone(), incarnation: row.number(15)? };
+    Ok(FoundRoom { listing, key, owner, address: row.text(16)?, is_served: row.number(17)? > 0 })
+}
+
+fn owned(mut row: TableRow) -> Done<OwnedRow> {
+    Ok(OwnedRow {
+        key: RoomKey { code: row.text(0)?, uid: row.text(1)?, term: row.number(2)? },
+        owner: Owner { node: row.text(3)?, incarnation: row.number(4)? },
+        age_us: row.signed(5)?.max(0).unsigned_abs(),
+    })
+}
+
+fn as_json(rooms: &[RoomKey]) -> String {
+    Value::Array(rooms.iter().map(RoomKey::to_json).collect()).to_string()
+}

@@ -1,0 +1,199 @@
+//! Nodes, and what is asked of them.
+
+use crate::relay::Relay;
+use core::net::{Ipv4Addr, SocketAddr};
+use parlor_server::admission::SigningKey;
+use parlor_services::operator_token;
+use parlor_services::store::Role;
+use parlor_testing::{HANG, Scratch, exchange, postgres, within};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Stdio;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// A cluster on a schema of its own.
+pub struct Cluster {
+    /// Its schema.
+    pub scratch: Scratch,
+    key: SigningKey,
+    folder: TempDir,
+    server: PathBuf,
+}
+
+/// A process of `parlor serve --node`. It is killed when this is dropped.
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// The port of its games and services.
+    pub port: u16,
+    /// The way to its store.
+    pub relay: Relay,
+    child: Child,
+    /// It would stop at a full pipe.
+    _output: Lines<BufReader<ChildStdout>>,
+    token: String,
+}
+
+impl Cluster {
+    /// Makes one, if there is a PostgreSQL server.
+    pub async fn new() -> Option<Self> {
+        let scratch = postgres().await?;
+        let folder = tempfile::tempdir().unwrap();
+        let key = SigningKey::generate().unwrap();
+        key.write_new(&folder.path().join("operator")).unwrap();
+        let server = socket_of(&std::env::var("PARLOR_POSTGRES").unwrap());
+        Some(Cluster { scratch, key, folder, server })
+    }
+
+    /// Starts a node, and waits until it holds its lease.
+    pub async fn start(&self, name: &str) -> Node {
+        let relay = Relay::to_socket(self.server.clone()).await;
+        let store = format!(
+            "postgres://parlor@{}/postgres?application_name={name}-{schema}&options=-csearch_path%3D{schema}",
+            relay.addr,
+            schema = self.scratch.schema
+        );
+        let folder = self.folder.path();
+        let mut command = Command::new(program());
+        command
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--log",
+                "warn",
+                "--node",
+                name,
+                "--store",
+                &store,
+            ])
+            .arg("--operator-key")
+            .arg(folder.join("operator.pub"))
+            .env("PARLOR_REGISTRY", folder.join(name))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command.spawn().expect("the program starts");
+        let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let port = within(async {
+            loop {
+                let line = output.next_line().await.unwrap().expect("a server says where it listens");
+                if let Some((_, port)) = line.split_once(" listens on port ") {
+                    return port.parse().unwrap();
+                }
+            }
+        })
+        .await;
+        let token = operator_token(&self.key, Role::Admin, "ops", "tanks", "production");
+        let node = Node { name: name.to_owned(), port, relay, child, _output: output, token };
+        node.until("it holds its lease", |nodes| nodes["standing"] == "held").await;
+        node
+    }
+
+    /// The value of a column of a node's row.
+    pub async fn row(&self, node: &str, column: &str) -> i64 {
+        let statement = format!("SELECT {column} FROM {}.nodes WHERE id = $1", self.scratch.schema);
+        self.scratch.operator.query_one(&statement, &[&node]).await.unwrap().get(0)
+    }
+
+    /// Ends the session with a node's lock. Returns how many there were.
+    pub async fn end_lock_session(&self, node: &str) -> usize {
+        let statement = format!(
+            "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN {}.nodes n
+                 ON l.objid = ((n.lock_number + 4294967296) % 4294967296)::oid
+             WHERE l.locktype = 'advisory' AND l.classid = 7242697 AND n.id = $1",
+            self.scratch.schema
+        );
+        self.scratch.operator.query(&statement, &[&node]).await.unwrap().len()
+    }
+}
+
+impl Node {
+    /// Where it is.
+    pub fn addr(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
+    /// The status and the answer to a request of an operator.
+    pub async fn ask(&self, method: &str, path: &str) -> (u16, Value) {
+        let (token, host) = (&self.token, "Host: localhost\r\nConnection: close");
+        let body = if method == "POST" { "{}" } else { "" };
+        let head = format!("{method} /v1{path} HTTP/1.1\r\n{host}\r\nAuthorization: Bearer {token}\r\n");
+        let answer =
+            exchange(self.addr(), &format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).await;
+        (answer.status(), answer.json())
+    }
+
+    /// The nodes, as it sees them.
+    pub async fn nodes(&self) -> Value {
+        let (status, answer) = self.ask("GET", "/admin/nodes").await;
+        assert_eq!(status, 200, "{answer}");
+        answer
+    }
+
+    /// Waits until the nodes are so, as it sees them.
+    pub async fn until(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        let waiting = async {
+            loop {
+                last = self.nodes().await;
+                if is_it(&last) {
+                    return last.clone();
+                }
+            }
+        };
+        match timeout(HANG, waiting).await {
+            Ok(nodes) => nodes,
+            Err(_) => panic!("{what} did not come true at {}: {last}", self.name),
+        }
+    }
+
+    /// Waits until it sees another node in this state.
+    pub async fn until_sees(&self, node: &str, state: &str) {
+        self.until(&format!("{node} is {state}"), |nodes| state_of(nodes, node) == Some(state)).await;
+    }
+
+    /// Sends it a signal.
+    pub async fn signal(&self, signal: &str) {
+        let pid = self.child.id().expect("it runs").to_string();
+        let status = Command::new("kill").args([&format!("-{signal}"), &pid]).status().await.unwrap();
+        assert!(status.success());
+    }
+
+    /// Kills it, and waits for its end.
+    pub async fn kill(&mut self) {
+        within(self.child.kill()).await.unwrap();
+    }
+
+    /// Asks it to end, and waits for that.
+    pub async fn end(mut self) {
+        self.signal("TERM").await;
+        within(self.child.wait()).await.unwrap();
+    }
+}
+
+/// The state of a node in a list of them.
+fn state_of<'a>(nodes: &'a Value, id: &str) -> Option<&'a str> {
+    nodes["nodes"].as_array()?.iter().find(|node| node["id"] == id)?["state"].as_str()
+}
+
+/// The socket of the server of scratch-postgres.sh: `postgres://parlor@FOLDER:PORT/postgres`, the folder's slashes as %2F.
+fn socket_of(server: &str) -> PathBuf {
+    let place = server.split_once('@').unwrap().1.split('/').next().unwrap();
+    let (folder, port) = place.rsplit_once(':').unwrap();
+    PathBuf::from(folder.replace("%2F", "/")).join(format!(".s.PGSQL.{port}"))
+}
+
+/// The program that is tested.
+fn program() -> PathBuf {
+    let built = std::env::current_exe().unwrap();
+    let built = built.ancestors().nth(2).unwrap().join("parlor");
+    let program = std::env::var_os("PARLOR_BIN").map_or(built, PathBuf::from);
+    assert!(program.exists(), "{} is missing: cargo build -p parlor-cli", program.display());
+    program
+}
