@@ -9,11 +9,12 @@
 //!
 //! [`write_save`] says what a save in a slot replaces, and which versions before are kept. [`Readers`] and
 //! [`ObjectWriters`] say who may read and write an object. [`Relation`] is what two players are to each other, and
-//! [`Presence`] says which friends are told who is here. [`Lobbies`] has the lobbies and parties of a realm. A
+//! [`Presence`] says which friends are told who is here, and [`Elsewhere`] what is known of friends at other servers. [`Lobbies`] has the lobbies and parties of a realm. A
 //! [`Pool`] makes matches of those who look for one.
 
 mod board;
 mod definition;
+mod elsewhere;
 mod entry;
 mod friend;
 pub mod limits;
@@ -30,6 +31,7 @@ mod season;
 
 pub use board::{Board, Keep, Order, Refused, Writers};
 pub use definition::BadDefinition;
+pub use elsewhere::Elsewhere;
 pub use entry::{Entry, Submission, Verdict, mark_of};
 pub use friend::{FriendCounts, FriendRefused, FriendState, FriendStep, Relation};
 pub use lobby::{

@@ -129,6 +129,11 @@ impl<K: Clone + Ord, S: Clone + Default + PartialEq> Presence<K, S> {
         self.here.get(player).filter(|here| here.is_visible).map(|here| &here.status)
     }
 
+    /// Whether a player is here, whatever friends see.
+    pub fn is_here(&self, player: &K) -> bool {
+        self.here.contains_key(player)
+    }
+
     /// Number of players who are here.
     pub fn len(&self) -> usize {
         self.here.len()
@@ -149,11 +154,12 @@ impl<K: Clone + Ord, S: Clone + Default + PartialEq> Presence<K, S> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Those whose time is over are away.
-    pub fn handle_timeout(&mut self, now: Duration) {
+    /// Those whose time is over are away. Returns them.
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<K> {
+        let mut away = Vec::new();
         while let Some((at, player)) = self.timers.first().cloned() {
             if at > now {
-                return;
+                break;
             }
             self.timers.pop_first();
             let Some(gone) = self.here.remove(&player) else { continue };
@@ -165,7 +171,9 @@ impl<K: Clone + Ord, S: Clone + Default + PartialEq> Presence<K, S> {
                     }
                 }
             }
+            away.push(player);
         }
+        away
     }
 
     fn tell(&mut self, to: &K, about: &K) {

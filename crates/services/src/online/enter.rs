@@ -26,7 +26,7 @@ pub(super) async fn enter(
         let bus = Bus::start(&store, (&config.node, config.bus.as_ref()), move || clock.now_ms()).await?;
         let orders = OrderReader::begin(&store).await?;
         let cluster = Cluster::start(&config, &store, addresses, (time, &process)).await?;
-        let (hints, inputs) = Hints::new(bus, orders);
+        let (hints, inputs) = Hints::new(&config.node, bus, orders);
         Ok((cluster, hints, inputs))
     });
     entering.await.map_err(|error| OnlineError::Thread(error.into()))?.map(Some)

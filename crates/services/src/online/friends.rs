@@ -10,7 +10,7 @@ use super::here::Status;
 use super::page::Limit;
 use super::rooms::draw_code;
 use super::table::Caller;
-use crate::store::{AccountId, Friend, FriendChange, StoreError};
+use crate::store::{AccountId, Friend, FriendChange, Saying, StoreError};
 use core::time::Duration;
 use parlor_hub::budget::Rate;
 use parlor_server::embed::Clock;
@@ -179,9 +179,11 @@ pub(super) async fn list(
     });
     let (only, after) = (only.transpose()?, input.after.as_deref());
     let page = services.store().friends_of(&realm, &me, only, after, input.limit.rows()).await?;
+    let are_friends = page.items.iter().filter(|friend| friend.state == FriendState::Friend);
+    let accounts: Vec<AccountId> = are_friends.map(|friend| friend.account.clone()).collect();
+    let mut present = services.presence_of(&realm, &accounts).await;
     let view = |Friend { account, name, state, since_ms }: Friend| {
-        let is_friend = state == FriendState::Friend;
-        let here = services.who_is_here().status(&realm, &account).filter(|_| is_friend);
+        let here = present.remove(&account);
         let online = here.is_some();
         let Status { status, join } = here.unwrap_or_default();
         FriendView {
@@ -344,8 +346,9 @@ pub(super) async fn set_presence(
     if input.join.as_ref().is_some_and(|join| !is_text(join)) {
         return Err(Failure::field("join", format!("it has at most {JOIN_BYTES_MAX} bytes")));
     }
-    let status = Status { status, join: input.join };
-    if services.says(&realm, &me, status, input.visible.unwrap_or(true)) {
+    let (join, is_visible) = (input.join.filter(|join| !join.is_empty()), input.visible.unwrap_or(true));
+    let saying = Saying { status, join, is_visible, said_ms: services.time().now_ms() };
+    if services.says_at(&realm, &me, saying.clone()) || services.says_elsewhere(&realm, &me, saying).await? {
         return Ok(DONE);
     }
     let sentence = "only players with an open socket are here: connect to /v1/socket first";

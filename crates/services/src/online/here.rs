@@ -3,12 +3,11 @@
 use super::Services;
 use super::by_realm::{ByRealm, Machine};
 use super::news::Topic;
-use crate::store::AccountId;
+use crate::store::{AccountId, Saying};
 use core::time::Duration;
 use parlor_server::realm::Realm;
 use parlor_social::{Presence, PresenceNews};
 use serde::Serialize;
-use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// The longest that the task sleeps: the clock of the services may be moved.
@@ -103,7 +102,18 @@ impl Services {
     async fn meets_friends(&self, realm: &Realm, player: &AccountId) {
         loop {
             match self.store().friend_ids(realm, player).await {
-                Ok(friends) => return self.with_presence(realm, |presence| presence.meet(player, friends)),
+                Ok(friends) => {
+                    self.with_presence(realm, |presence| {
+                        if let Some(hints) = self.hints().filter(|_| presence.is_here(player)) {
+                            hints.has_come(realm, player, friends.clone());
+                        }
+                        presence.meet(player, friends.iter().cloned());
+                    });
+                    if let Some(hints) = self.hints() {
+                        self.tell_of_known(hints, realm, player, &friends);
+                    }
+                    return;
+                }
                 Err(error) => {
                     tracing::debug!(%player, %error, "the friends of a player who has come are not told yet");
                     tokio::time::sleep(READ_AGAIN).await;
@@ -123,11 +133,35 @@ impl Services {
             true => presence.befriend(one, other),
             false => presence.part(one, other),
         });
+        if let Some(hints) = self.hints() {
+            hints.befriend(self, realm, (one, other), are_friends);
+        }
     }
 
     /// A player says something of itself. Returns whether it is here.
-    pub(super) fn says(&self, realm: &Realm, player: &AccountId, status: Status, is_visible: bool) -> bool {
-        self.with_presence(realm, |presence| presence.set(player, status, is_visible))
+    pub(super) fn says_at(&self, realm: &Realm, player: &AccountId, saying: Saying) -> bool {
+        let status = Status { status: saying.status.clone(), join: saying.join.clone() };
+        self.with_presence(realm, |presence| {
+            let is_here = presence.set(player, status, saying.is_visible);
+            if let Some(hints) = self.hints().filter(|_| is_here) {
+                hints.has_said(realm, player, saying);
+            }
+            is_here
+        })
+    }
+
+    /// Tells a player what a friend says of itself; `None` if the friend is away.
+    pub(super) fn tell_of_friend(
+        &self,
+        realm: &Realm,
+        to: &AccountId,
+        about: &AccountId,
+        status: Option<&Status>,
+    ) {
+        let news = FriendNews { account: about.as_str(), online: status.is_some(), status };
+        let Ok(text) = serde_json::to_string(&news) else { return };
+        let topic = Topic::Friend(about.to_string());
+        self.feeds().tell_news(self.unread(), (realm, to), &topic, &text.into());
     }
 
     /// Sends the present state of a topic to all devices of a player. `text` is a JSON object with the topic.
@@ -164,10 +198,10 @@ impl Services {
 
 fn tell(services: &Services, realm: &Realm, told: &PresenceNews<AccountId, Status>) {
     let PresenceNews { to, about, status } = told;
-    let news = FriendNews { account: about.as_str(), online: status.is_some(), status: status.as_ref() };
-    let Ok(text) = serde_json::to_string(&news) else { return };
-    let text: Arc<str> = text.into();
-    services.feeds().tell_news(services.unread(), (realm, to), &Topic::Friend(about.to_string()), &text);
+    // Who is away here may be at another node.
+    let hints = services.hints().filter(|_| status.is_none());
+    let elsewhere = hints.and_then(|hints| hints.status_elsewhere(realm, about));
+    services.tell_of_friend(realm, to, about, status.as_ref().or(elsewhere.as_ref()));
 }
 
 /// Notices who is away.
@@ -177,7 +211,12 @@ pub(super) async fn watch(services: Services) {
         let moved = services.time().moved();
         let now = services.time().steady();
         for realm in here.realms.due(now) {
-            services.with_presence(&realm, |presence| presence.handle_timeout(now));
+            services.with_presence(&realm, |presence| {
+                let away = presence.handle_timeout(now);
+                if let Some(hints) = services.hints() {
+                    away.iter().for_each(|player| hints.has_gone(&realm, player));
+                }
+            });
         }
         services.end_lost_seats(now);
         let next =

@@ -85,3 +85,18 @@ CREATE TABLE live_rooms (
 {strict};
 CREATE INDEX live_rooms_of ON live_rooms (node, incarnation);
 CREATE INDEX live_rooms_listed ON live_rooms (app, environment, code);
+
+-- Players who are connected to nodes of a cluster, for friends at other nodes. A crash empties it, and the nodes write it again. A server alone
+-- writes none.
+CREATE {unlogged} TABLE presence (
+    realm {text} NOT NULL,
+    account {text} NOT NULL,
+    node {text} NOT NULL,
+    incarnation {int} NOT NULL,
+    status {text} NOT NULL,
+    join_text {text} NOT NULL,
+    is_visible {int} NOT NULL,
+    said_ms {int} NOT NULL,
+    PRIMARY KEY (realm, account, node)
+{small};
+CREATE INDEX presence_of_node ON presence (node, incarnation);

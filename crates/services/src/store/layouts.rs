@@ -15,6 +15,8 @@ pub(super) struct Dialect {
     strict: &'static str,
     /// The end of the definition of a table with small rows that are found by their key.
     small: &'static str,
+    /// Before the name of a table whose rows need not survive a crash.
+    unlogged: &'static str,
     /// Locks out a second server while the layout changes.
     lock: &'static str,
     /// Lists the existing tables.
@@ -28,6 +30,7 @@ pub(super) const SQLITE: Dialect = Dialect {
     serial: "INTEGER PRIMARY KEY AUTOINCREMENT",
     strict: ") STRICT",
     small: ") STRICT, WITHOUT ROWID",
+    unlogged: "",
     lock: "",
     tables: "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
 };
@@ -40,6 +43,7 @@ pub(super) const POSTGRES: Dialect = Dialect {
     serial: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     strict: ")",
     small: ")",
+    unlogged: "UNLOGGED",
     lock: "SELECT pg_advisory_xact_lock(7242695)",
     tables: "SELECT table_name::text FROM information_schema.tables WHERE table_schema = current_schema()",
 };
@@ -120,6 +124,7 @@ fn translated(layout: &str, dialect: Dialect) -> String {
         .replace("{serial}", dialect.serial)
         .replace("{strict}", dialect.strict)
         .replace("{small}", dialect.small)
+        .replace("{unlogged}", dialect.unlogged)
 }
 
 pub(super) fn failed(fault: Fault) -> OpenError {

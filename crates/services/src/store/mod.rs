@@ -45,6 +45,7 @@ mod once;
 mod orders;
 mod owner;
 mod postgres;
+mod presence;
 mod progress;
 mod ratings;
 mod restore;
@@ -91,6 +92,7 @@ pub(crate) use nodes::{
 pub(crate) use notify::{Listener, ListenerAddress};
 pub use objects::{Expects, NewObject, Object, ObjectKey, ObjectRefused, ObjectsWritten};
 pub(crate) use orders::{OVERLAP as ORDERS_OVERLAP, Order, OrderKind};
+pub(crate) use presence::{PresenceRow, Saying};
 pub use progress::{
     NewStatistic, OwnStatistic, STATISTICS_MAX, TOTAL_DAYS, Total, Written, WrittenStatistics,
 };

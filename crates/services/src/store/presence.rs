@@ -162,6 +162,31 @@ impl Store {
         .await
     }
 
+    /// Deletes what a node wrote of players other than these.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`].
+    pub(crate) async fn keep_presence(
+        &self,
+        node: &str,
+        players: &[(Realm, AccountId)],
+    ) -> Result<(), StoreError> {
+        let realms = lines(players.iter().map(|(realm, _)| realm.path()));
+        let accounts = lines(players.iter().map(|(_, account)| account.as_str()));
+        let node = node.to_owned();
+        self.write_sparing(move |sql| {
+            sql.change(
+                "DELETE FROM presence p WHERE p.node = $1 AND NOT EXISTS (SELECT 1
+                     FROM unnest(string_to_array($2, E'\\n'), string_to_array($3, E'\\n')) AS k (realm, account)
+                     WHERE p.realm = substr(k.realm, 2) AND p.account = substr(k.account, 2))",
+                params![&node, &realms, &accounts],
+            )
+            .map(|_| ())
+        })
+        .await
+    }
+
     /// Deletes what nodes wrote that do not serve. Returns how many.
     ///
     /// # Errors

@@ -86,6 +86,12 @@ impl Nodes {
         self.nodes.pop().unwrap().0
     }
 
+    /// Ends the last node.
+    pub(crate) async fn stop(&mut self) {
+        let Node(service) = self.nodes.pop().unwrap();
+        within(service.server.server.shutdown()).await;
+    }
+
     /// Ends them and removes the schema.
     pub(crate) async fn end(self) {
         for Node(service) in self.nodes {

@@ -7,6 +7,7 @@ mod boards;
 mod clocks;
 mod common;
 mod directory;
+mod friends;
 mod nodes;
 mod notices;
 mod rooms;

@@ -1,6 +1,6 @@
 //! What nodes tell each other.
 
-use crate::store::{AccountId, RoomId};
+use crate::store::{AccountId, RoomId, Saying};
 use parlor_server::realm::Realm;
 use parlor_turn::Topic;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,10 @@ pub(crate) enum Hint {
     Notices(Notices),
     /// A turn room has another version.
     Room(RoomChanged),
+    /// A player is connected to a node or not any more, or says something of itself.
+    Presence(PresenceChanged),
+    /// Two players are friends from here on, or no longer.
+    Friends(FriendsChanged),
 }
 
 /// A notice that players got.
@@ -59,6 +63,70 @@ pub(crate) struct WatchedNotice {
     pub(crate) notice: Box<RawValue>,
 }
 
+/// Where a player is, and what it says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PresenceChanged {
+    /// The path of the realm.
+    realm: String,
+    account: String,
+    /// The node; empty if the player says something that holds wherever it is.
+    pub(crate) node: String,
+    /// `None` if it is not connected to the node any more.
+    saying: Option<Said>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Said {
+    status: String,
+    join: Option<String>,
+    is_visible: bool,
+    said_ms: u64,
+}
+
+/// A friendship.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct FriendsChanged {
+    /// The path of the realm.
+    pub(crate) realm: String,
+    pub(crate) one: String,
+    pub(crate) other: String,
+    pub(crate) are_friends: bool,
+}
+
+impl PresenceChanged {
+    pub(crate) fn new(realm: &Realm, account: &AccountId, node: String, saying: Option<Saying>) -> Self {
+        let saying = saying.map(|Saying { status, join, is_visible, said_ms }| Said {
+            status,
+            join,
+            is_visible,
+            said_ms,
+        });
+        PresenceChanged { realm: realm.path().to_owned(), account: account.to_string(), node, saying }
+    }
+
+    /// The player, if it can be one.
+    pub(crate) fn key(&self) -> Option<(Realm, AccountId)> {
+        Some((Realm::from_path(&self.realm).ok()?, AccountId::new(&self.account).ok()?))
+    }
+
+    pub(crate) fn saying(&self) -> Option<Saying> {
+        self.saying.clone().map(|Said { status, join, is_visible, said_ms }| Saying {
+            status,
+            join,
+            is_visible,
+            said_ms,
+        })
+    }
+}
+
+impl FriendsChanged {
+    /// Both players, if they can be some.
+    pub(crate) fn players(&self) -> Option<(Realm, AccountId, AccountId)> {
+        let realm = Realm::from_path(&self.realm).ok()?;
+        Some((realm, AccountId::new(&self.one).ok()?, AccountId::new(&self.other).ok()?))
+    }
+}
+
 impl Hint {
     /// The same without what can be read in the store, for a carrier of small payloads; `None` if there is nothing to
     /// leave out.
@@ -70,7 +138,7 @@ impl Hint {
             Hint::Room(changed @ RoomChanged { watched: Some(_), .. }) => {
                 Some(Hint::Room(RoomChanged { watched: None, ..changed.clone() }))
             }
-            Hint::Order | Hint::Notices(_) | Hint::Room(_) => None,
+            Hint::Order | Hint::Notices(_) | Hint::Room(_) | Hint::Presence(_) | Hint::Friends(_) => None,
         }
     }
 }

@@ -21,7 +21,9 @@ mod run;
 mod tests;
 
 pub use address::{BusAddress, InvalidBusAddress};
-pub(crate) use hint::{Hint, Notices, RECEIVERS_MAX, Receiver, RoomChanged, WatchedNotice};
+pub(crate) use hint::{
+    FriendsChanged, Hint, Notices, PresenceChanged, RECEIVERS_MAX, Receiver, RoomChanged, WatchedNotice,
+};
 
 use crate::store::{NodeName, Store, StoreError};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -3,6 +3,7 @@
 
 mod notices;
 mod orders;
+mod presence;
 mod watched;
 
 pub(super) use notices::tell_others;
@@ -10,6 +11,7 @@ pub(super) use orders::Reader as OrderReader;
 
 use super::Services;
 use crate::cluster::bus::{Bus, Hint, RoomChanged};
+use crate::store::NodeName;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use notices::Behind;
@@ -22,7 +24,10 @@ const CHANGES_MAX: usize = 1_024;
 
 /// What this node keeps for that.
 pub(super) struct Hints {
+    /// This node's name.
+    node: String,
     pub(super) bus: Bus,
+    friends: presence::Friends,
     behind: Behind,
     /// Notified when there may be a new order.
     ordered: Notify,
@@ -42,14 +47,23 @@ pub(super) struct Inputs {
 struct Found {
     notices: AtomicU64,
     orders: AtomicU64,
+    presence: AtomicU64,
     rooms: AtomicU64,
 }
 
 impl Hints {
-    pub(super) fn new((bus, hints): (Bus, mpsc::Receiver<Hint>), orders: OrderReader) -> (Self, Inputs) {
+    pub(super) fn new(
+        node: &NodeName,
+        (bus, hints): (Bus, mpsc::Receiver<Hint>),
+        orders: OrderReader,
+    ) -> (Self, Inputs) {
         let (changes, changed) = mpsc::channel(CHANGES_MAX);
         let (behind, ordered, found) = (Behind::default(), Notify::new(), Found::default());
-        (Hints { bus, behind, ordered, changes, found }, Inputs { hints, changes: changed, orders })
+        let (node, friends) = (node.to_string(), presence::Friends::default());
+        (
+            Hints { node, bus, friends, behind, ordered, changes, found },
+            Inputs { hints, changes: changed, orders },
+        )
     }
 
     /// Writes the figures.
@@ -61,8 +75,8 @@ impl Hints {
         let lost = [("told", counts.untold), ("heard", counts.unheard)];
         let lost = lost.map(|(way, count)| ([("way", way)], count));
         to.counters("parlor_hints_lost", "Hints between nodes that were lost", lost);
-        let Found { notices, orders, rooms } = &self.found;
-        let found = [("notices", notices), ("orders", orders), ("rooms", rooms)];
+        let Found { notices, orders, presence, rooms } = &self.found;
+        let found = [("notices", notices), ("orders", orders), ("presence", presence), ("rooms", rooms)];
         let found = found.map(|(what, count)| ([("what", what)], count.load(Ordering::Relaxed)));
         to.counters("parlor_sweep_found", "What sweeps found and no hint had told", found);
     }
@@ -90,6 +104,8 @@ pub(super) fn start(services: &Services, inputs: Inputs) {
     handle.spawn(notices::sweep(services.clone()));
     handle.spawn(notices::catch_up(services.clone()));
     handle.spawn(orders.follow(services.clone()));
+    handle.spawn(presence::write(services.clone()));
+    handle.spawn(presence::sweep(services.clone()));
     handle.spawn(watched::follow(services.clone(), changes));
     handle.spawn(watched::sweep(services.clone()));
 }
@@ -100,6 +116,8 @@ async fn follow(services: Services, mut hints: mpsc::Receiver<Hint>) {
         let Some(to) = services.hints() else { return };
         match hint {
             Hint::Order => to.ordered.notify_one(),
+            Hint::Friends(told) => presence::heard_friends(&services, to, &told),
+            Hint::Presence(told) => presence::heard(&services, to, &told),
             Hint::Notices(told) => notices::heard(&services, to, &told),
             // Without a place the sweep finds it.
             Hint::Room(changed) => drop(to.changes.try_send(changed)),
@@ -107,13 +125,16 @@ async fn follow(services: Services, mut hints: mpsc::Receiver<Hint>) {
     }
 }
 
-/// Waits for the next sweep: for its time, or until hints may have been lost.
-async fn until_due(every: Duration, missed: &mut watch::Receiver<u64>) {
+/// Waits for the next sweep: for its time, or until hints may have been lost. Returns whether they may have been.
+async fn until_due(every: Duration, missed: &mut watch::Receiver<u64>) -> bool {
     tokio::select! {
-        () = sleep(every) => {}
-        changed = missed.changed() => if changed.is_err() {
-            // The bus is gone, and with it the runtime.
-            core::future::pending::<()>().await;
+        () = sleep(every) => false,
+        changed = missed.changed() => {
+            if changed.is_err() {
+                // The bus is gone, and with it the runtime.
+                core::future::pending::<()>().await;
+            }
+            true
         },
     }
 }

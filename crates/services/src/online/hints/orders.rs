@@ -51,7 +51,7 @@ impl Reader {
         loop {
             let is_told = tokio::select! {
                 () = to.ordered.notified() => true,
-                () = until_due(SWEEP_EVERY, &mut missed) => false,
+                _ = until_due(SWEEP_EVERY, &mut missed) => false,
             };
             match services.store().orders_after(self.last).await {
                 Ok(orders) => {
@@ -69,8 +69,12 @@ impl Reader {
             }
             if deleted.elapsed() >= DELETE_EVERY {
                 deleted = Instant::now();
-                if let Err(error) = services.store().sweep_orders().await {
-                    tracing::debug!(%error, "old orders could not be deleted");
+                let store = services.store();
+                let swept = async {
+                    Ok::<_, StoreError>((store.sweep_orders().await?, store.sweep_presence().await?))
+                };
+                if let Err(error) = swept.await {
+                    tracing::debug!(%error, "old orders, and what nodes wrote that are gone, could not be deleted");
                 }
             }
         }

@@ -94,10 +94,11 @@ impl Hints {
 
     /// A player is here, with these friends. The caller holds the lock of who is here.
     pub(in crate::online) fn has_come(&self, realm: &Realm, player: &AccountId, friends: Vec<AccountId>) {
-        let saying = Saying { status: String::new(), join: None, is_visible: true, said_ms: 0 };
-        self.friends.with(realm, |of_realm| {
-            of_realm.here.insert(player.clone(), saying.clone());
+        let nothing = || Saying { status: String::new(), join: None, is_visible: true, said_ms: 0 };
+        let saying = self.friends.with(realm, |of_realm| {
             of_realm.elsewhere.come(player, friends.iter().cloned());
+            // It may have said something while its friends were read.
+            of_realm.here.entry(player.clone()).or_insert_with(nothing).clone()
         });
         self.publish(realm, player, Some(saying));
         // With the player itself: it may have said something at another node.
@@ -119,21 +120,14 @@ impl Hints {
 
     /// A player who is here says something of itself. The caller holds the lock of who is here.
     pub(in crate::online) fn has_said(&self, realm: &Realm, player: &AccountId, saying: Saying) {
-        let is_here = self.friends.with(realm, |of_realm| match of_realm.here.get_mut(player) {
-            Some(said) => {
-                *said = saying.clone();
-                true
-            }
-            None => false,
-        });
-        if is_here {
-            self.publish(realm, player, Some(saying));
-        }
+        self.friends.with(realm, |of_realm| of_realm.here.insert(player.clone(), saying.clone()));
+        self.publish(realm, player, Some(saying));
     }
 
     /// Two players are friends from here on, or no longer.
     pub(in crate::online) fn befriend(
         &self,
+        services: &Services,
         realm: &Realm,
         (one, other): (&AccountId, &AccountId),
         are_friends: bool,
@@ -141,10 +135,16 @@ impl Hints {
         let (realm_path, one_id, other_id) = (realm.path().to_owned(), one.to_string(), other.to_string());
         let changed = FriendsChanged { realm: realm_path, one: one_id, other: other_id, are_friends };
         self.bus.tell(Hint::Friends(changed));
-        self.befriended(realm, (one, other), are_friends);
+        self.befriended(services, realm, (one, other), are_friends);
     }
 
-    fn befriended(&self, realm: &Realm, (one, other): (&AccountId, &AccountId), are_friends: bool) {
+    fn befriended(
+        &self,
+        services: &Services,
+        realm: &Realm,
+        (one, other): (&AccountId, &AccountId),
+        are_friends: bool,
+    ) {
         for (player, friend) in [(one, other), (other, one)] {
             let is_new = self.friends.with(realm, |of_realm| {
                 if !are_friends {
@@ -152,8 +152,10 @@ impl Hints {
                 }
                 are_friends && of_realm.elsewhere.befriend(player, friend)
             });
-            if is_new {
-                self.friends.ask((realm.clone(), friend.clone()));
+            match are_friends {
+                true if is_new => self.friends.ask((realm.clone(), friend.clone())),
+                true => services.tell_of_known(self, realm, player, core::slice::from_ref(friend)),
+                false => {}
             }
         }
     }
@@ -213,6 +215,22 @@ impl Services {
         Ok(is_there)
     }
 
+    /// Tells a player who is here what is known of these friends at other nodes.
+    pub(in crate::online) fn tell_of_known(
+        &self,
+        hints: &Hints,
+        realm: &Realm,
+        player: &AccountId,
+        friends: &[AccountId],
+    ) {
+        for friend in friends {
+            let status = hints.friends.status(realm, friend);
+            if status.is_some() && self.who_is_here().status(realm, friend).is_none() {
+                self.tell_of_friend(realm, player, friend, status.as_ref());
+            }
+        }
+    }
+
     /// Tells friends who are here what a player at another node says, unless it is here as well.
     fn tell_of_elsewhere(&self, hints: &Hints, realm: &Realm, player: &AccountId) {
         if self.who_is_here().status(realm, player).is_some() {
@@ -258,9 +276,9 @@ pub(super) fn heard(services: &Services, hints: &Hints, told: &PresenceChanged) 
 }
 
 /// Another node told of a friendship.
-pub(super) fn heard_friends(hints: &Hints, told: &FriendsChanged) {
+pub(super) fn heard_friends(services: &Services, hints: &Hints, told: &FriendsChanged) {
     if let Some((realm, one, other)) = told.players() {
-        hints.befriended(&realm, (&one, &other), told.are_friends);
+        hints.befriended(services, &realm, (&one, &other), told.are_friends);
     }
 }
 
@@ -302,7 +320,7 @@ pub(super) async fn sweep(services: Services) {
     loop {
         let is_missed = tokio::select! {
             () = hints.friends.asked.notified() => false,
-            () = until_due(LOOK_EVERY, &mut missed) => missed.has_changed().unwrap_or(false),
+            is_missed = until_due(LOOK_EVERY, &mut missed) => is_missed,
         };
         let nodes: BTreeSet<_> =
             cluster.nodes().serving().map(|node| (node.id.clone(), node.incarnation)).collect();
@@ -395,6 +413,8 @@ async fn repair(services: &Services, hints: &Hints) -> Result<(), StoreError> {
         realms.iter().flat_map(of_realm).collect()
     };
     if stored != here.len() as u64 {
+        let keys: Vec<Key> = here.iter().map(|(key, _)| key.clone()).collect();
+        services.store().keep_presence(&hints.node, &keys).await?;
         let mut unwritten = lock(&hints.friends.unwritten);
         for (key, saying) in here {
             unwritten.entry(key).or_insert(Some(saying));
