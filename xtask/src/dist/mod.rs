@@ -47,7 +47,7 @@ pub(crate) fn make(root: &Path, options: &DistOptions) -> Result<(), Failure> {
         let hint = format!("apt-get install {package}");
         need(&format!("{program} --version"), &format!("{program} is not installed"), &hint)?;
     }
-    let plan = target.plan()?;
+    let plan = target.plan(root)?;
     let release = Release {
         root,
         out: root.join(FOLDER),

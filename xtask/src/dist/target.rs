@@ -80,7 +80,7 @@ impl Target {
     }
 
     /// Plans the build of the binary.
-    pub(super) fn plan(self) -> Result<Invocation, Missing> {
+    pub(super) fn plan(self, root: &Path) -> Result<Invocation, Missing> {
         need(
             "python3 -m ensurepip --version",
             "python3 makes no environments",
@@ -92,16 +92,17 @@ impl Target {
             need(&format!("{emulator} --version"), &why, "apt-get install qemu-user-static")?;
         }
         let toolchain = cross::toolchain(self.triple)?;
+        let within = |folder: &str, name: &str| root.join(folder).join(name).to_string_lossy().into_owned();
         let mut call = toolchain
             .call_through(&format!("{ZIG}/bin/cargo-zigbuild"))
             .args("rustc --release --locked -p parlor-cli --target-dir")
             .args(FOLDER)
             .args("--target")
             .args(self.triple)
-            .env("CARGO_ZIGBUILD_PYTHON_PATH", &format!("{ZIG}/bin/python"))
-            // In place of the user's own folders.
-            .env("CARGO_ZIGBUILD_CACHE_DIR", &format!("{FOLDER}/zigbuild"))
-            .env("ZIG_GLOBAL_CACHE_DIR", &format!("{FOLDER}/zig"));
+            .env("CARGO_ZIGBUILD_PYTHON_PATH", &within(ZIG, "bin/python"))
+            // In place of the user's own folders. Programs of other folders are told these paths.
+            .env("CARGO_ZIGBUILD_CACHE_DIR", &within(FOLDER, "zigbuild"))
+            .env("ZIG_GLOBAL_CACHE_DIR", &within(FOLDER, "zig"));
         if toolchain.builds_std {
             // `self-contained` is what rustup brings: here musl and the unwinder are Zig's.
             call = call.args("-Zbuild-std=std,panic_unwind").env(self.flags, "-Clink-self-contained=no");
