@@ -12,3 +12,4 @@ mod nodes;
 mod notices;
 mod rooms;
 mod shared;
+mod tickets;
