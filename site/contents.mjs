@@ -38,7 +38,7 @@ export const SECTIONS = [
   {
     title: "Run a server",
     what: "One binary and one port: settings, deployment, storage, security.",
-    pages: ["docs/serve.md", "docs/deploy.md", "docs/store.md", "docs/doctor.md", "docs/security.md", "SECURITY.md"],
+    pages: ["docs/serve.md", "docs/deploy.md", "docs/store.md", "docs/cluster.md", "docs/doctor.md", "docs/security.md", "SECURITY.md"],
   },
   {
     title: "Understand",

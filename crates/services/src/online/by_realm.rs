@@ -40,6 +40,11 @@ impl<M: Machine> ByRealm<M> {
         lock(&self.0).get(realm).map(read)
     }
 
+    /// Drops what is in a realm.
+    pub(super) fn drop_realm(&self, realm: &Realm) {
+        lock(&self.0).remove(realm);
+    }
+
     /// Whether there is something in a realm.
     pub(super) fn has(&self, realm: &Realm) -> bool {
         lock(&self.0).contains_key(realm)

@@ -1,5 +1,6 @@
 //! Checks of a caller before its operation: realm, account, ban, and guesses.
 
+use super::budgets::AccountBudgets;
 use super::failure::{Failure, Kind};
 use super::table::Caller;
 use super::{Services, bans};
@@ -47,6 +48,15 @@ impl Services {
             return Err(Failure::field("account", "players do this for themselves: leave it out"));
         }
         Ok((realm, account))
+    }
+
+    /// Charges the caller's account, unless another node has done so.
+    pub(super) fn charged(&self, caller: &Caller, budget: &AccountBudgets) -> Result<(), Failure> {
+        if caller.via.is_some() {
+            return Ok(());
+        }
+        let (realm, account) = self.account_of(caller)?;
+        budget.charge(&realm, &account)
     }
 
     /// The realm named by a caller without a token.

@@ -3,13 +3,11 @@
 use super::Services;
 use super::by_realm::{ByRealm, Machine};
 use super::news::Topic;
-use super::seen::AWAY_ELSEWHERE_AFTER;
-use crate::store::{AccountId, Saying, StoreError};
+use crate::store::{AccountId, Saying};
 use core::time::Duration;
 use parlor_server::realm::Realm;
 use parlor_social::{Presence, PresenceNews};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use tokio::sync::Notify;
 
 /// The longest that the task sleeps: the clock of the services may be moved.
@@ -76,8 +74,7 @@ impl Services {
 
     /// A device of a player has opened its feed.
     pub(super) fn has_come(&self, realm: &Realm, player: &AccountId) {
-        self.is_in_lobbies(realm, player, true);
-        self.is_in_searches(realm, player, true);
+        self.is_present(realm, player, true);
         if self.with_presence(realm, |presence| presence.come(player)) {
             let (services, realm, player) = (self.clone(), realm.clone(), player.clone());
             self.handle().spawn(async move { services.meets_friends(&realm, &player).await });
@@ -94,8 +91,8 @@ impl Services {
             }
         });
         if !self.feeds().has(realm, player) {
-            self.is_in_lobbies(realm, player, false);
-            self.is_in_searches(realm, player, false);
+            self.is_present(realm, player, false);
+            self.follows_nothing(realm, player);
         }
         self.who_is_here().changed.notify_one();
     }
@@ -178,16 +175,8 @@ impl Services {
 impl Services {
     /// Records a request of a player. If it was away, searches find its rooms again.
     pub(super) async fn is_asked_by(&self, realm: &Realm, player: &AccountId) {
-        let noted = self.seen().note((realm.clone(), player.clone()), self.time().steady());
-        if noted.is_news
-            && self.cluster().is_some()
-            && let Err(error) = self.store().was_seen(realm, player, self.time().now_ms()).await
-        {
-            tracing::debug!(%player, %error, "other nodes do not know yet that a player is here");
-        }
-        if noted.was_away
-            && let Err(error) = self.store().wake_rooms_of(realm, player).await
-        {
+        let was_away = self.seen().note((realm.clone(), player.clone()), self.time().steady());
+        if was_away && let Err(error) = self.store().wake_rooms_of(realm, player).await {
             tracing::debug!(%player, %error, "the rooms of a player who is back are not found yet");
         }
     }
@@ -195,20 +184,6 @@ impl Services {
     /// Records that a player was present until this moment.
     pub(super) fn was_here(&self, realm: &Realm, player: &AccountId) {
         self.seen().note((realm.clone(), player.clone()), self.time().steady());
-    }
-
-    /// Those of these players who are present at any node of the cluster, beyond those [here](Self::is_any_here).
-    pub(super) async fn present_elsewhere(
-        &self,
-        realm: &Realm,
-        players: Vec<AccountId>,
-    ) -> Result<BTreeSet<AccountId>, StoreError> {
-        if self.cluster().is_none() || players.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let away_ms = u64::try_from(AWAY_ELSEWHERE_AFTER.as_millis()).unwrap_or(u64::MAX);
-        let since_ms = self.time().now_ms().saturating_sub(away_ms);
-        Ok(self.store().seen_of(realm, &players, since_ms).await?.into_iter().collect())
     }
 
     /// Whether any of these players is present.

@@ -31,6 +31,7 @@ mod goodbye;
 mod hashing;
 mod here;
 mod hints;
+mod homes;
 mod inbox;
 mod json;
 mod line_failures;
@@ -48,6 +49,7 @@ mod operations;
 mod outbox_shares;
 mod own_data;
 mod page;
+mod parts;
 mod password;
 mod progress;
 mod properties;
@@ -70,7 +72,7 @@ mod verified;
 mod webhook;
 
 use crate::cluster::line::Handlers;
-use crate::cluster::{BusError, Cluster, ClusterError, Duty, LineError};
+use crate::cluster::{BusError, Cluster, ClusterError, LineError};
 use crate::store::{OpenError, Role, Store, StoreError};
 use bans::Bans;
 use boards::Boards;
@@ -93,23 +95,21 @@ use outbox_shares::OutboxShares;
 use parlor_hub::Origin;
 use parlor_server::Time;
 use parlor_server::admission::{KeyError, SigningKey};
-use parlor_server::embed::{self, Access, Metrics, Parts, Tickets, lock, read_public};
+use parlor_server::embed::{self, Access, Metrics, Parts, TicketKey, Tickets, lock, read_public};
 use parlor_turn::RuleSets;
 use password::Passwords;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 pub use receipts::{RECEIPT_LIFE_S_MAX, ScoreReceipt};
-use rooms::Subscriptions;
 use rooms::{RoomLocks, Seekers};
 use secrets::{RefreshKey, RoomIdKey};
 use seen::Seen;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use table::{Answer, Caller, Operation};
 use thiserror::Error;
-use tickets::TicketKeys;
 use tokens::Tokens;
 pub use tokens::{OPERATOR_LIFE_S_MAX, operator_token};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -173,7 +173,7 @@ struct Inner {
     tokens: Tokens,
     refresh_key: RefreshKey,
     room_ids: RoomIdKey,
-    tickets: TicketKeys,
+    tickets: TicketKey,
     passwords: Passwords,
     new_accounts: Charges,
     room_locks: RoomLocks,
@@ -228,7 +228,8 @@ impl Online {
         let own = Arc::new(SigningKey::from_kept(&signing).ok_or(OnlineError::SigningKey)?);
         let refresh_key = RefreshKey::of(&kept_key(&store, REFRESH_KEY).await?);
         let room_ids = RoomIdKey::of(&kept_key(&store, ROOM_ID_KEY).await?);
-        let tickets = TicketKeys::begin(&store).await?;
+        let tickets = TicketKey::generate()?;
+        access.accept_tickets(Tickets::of(&tickets));
         let operator = config.operator_key.as_deref().map(read_public).transpose()?;
         let runtime = runtime().map_err(OnlineError::Thread)?;
         let mut random = ChaCha12Rng::from_seed(embed::random().map_err(no_randomness)?);
@@ -249,8 +250,6 @@ impl Online {
                 return Err(error);
             }
         };
-        let tickets = tickets.of_server(cluster.as_deref());
-        access.accept_tickets(Tickets::of(tickets.own()));
         let inner = Inner {
             store,
             cluster,
@@ -300,6 +299,7 @@ impl Online {
         runtime.spawn(games::watch(services.clone()));
         runtime.spawn(here::watch(services.clone()));
         runtime.spawn(matchmaking::watch(services.clone()));
+        runtime.spawn(homes::look_after(services.clone()));
         runtime.spawn(lives::look_after(services.clone()));
         if let Some(inputs) = inputs {
             hints::start(&services, inputs);
@@ -315,6 +315,7 @@ impl Online {
 fn questions(services: &Services) -> Handlers {
     let mut handlers = Handlers::default();
     live_elsewhere::answer(services, &mut handlers);
+    homes::answer(services, &mut handlers);
     handlers
 }
 
@@ -350,7 +351,8 @@ impl Services {
             let identity = services.tokens().verify(&token, services.time())?;
             let is_operator = identity.role != Role::Player;
             if is_operator {
-                let caller = Caller { identity: Some(identity), origin: Origin::LOCAL, feed: None };
+                let caller =
+                    Caller { identity: Some(identity), origin: Origin::LOCAL, feed: None, via: None };
                 services.must_be_in_good_standing(&caller).await?;
             }
             Ok(is_operator)
@@ -391,7 +393,10 @@ impl Services {
             let input = input(operation.ok_or_else(|| Failure::defect("there is no such operation"))?)?;
             let verify = |token: String| services.tokens().verify(&token, services.time());
             let identity = token.map(verify).transpose()?;
-            Ok((services.perform(at, Caller { identity, origin, feed: None }, input).await?, share))
+            Ok((
+                services.perform(at, Caller { identity, origin, feed: None, via: None }, input).await?,
+                share,
+            ))
         };
         self.counted(at, self.on_own_threads(work)).await
     }
@@ -447,134 +452,6 @@ impl Services {
             }
             Err(Failure::defect(&format!("an operation panicked: {error}")))
         })
-    }
-
-    fn handle(&self) -> &Handle {
-        &self.0.handle
-    }
-
-    fn store(&self) -> &Store {
-        &self.0.store
-    }
-
-    /// Whether this server does this periodic work: a server alone does all, and one node of a cluster each.
-    async fn has_duty(&self, duty: Duty) -> bool {
-        let Some(cluster) = self.cluster() else { return true };
-        cluster.has(self.store(), duty).await.unwrap_or_else(|error| {
-            tracing::debug!(?duty, %error, "whose duty it is could not be read");
-            false
-        })
-    }
-
-    /// This server as a node of a cluster; `None` for a server alone.
-    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
-        self.0.cluster.as_ref()
-    }
-
-    fn tokens(&self) -> &Tokens {
-        &self.0.tokens
-    }
-
-    fn tickets(&self) -> &TicketKeys {
-        &self.0.tickets
-    }
-
-    fn refresh_key(&self) -> &RefreshKey {
-        &self.0.refresh_key
-    }
-
-    fn room_ids(&self) -> &RoomIdKey {
-        &self.0.room_ids
-    }
-
-    fn access(&self) -> &Access {
-        &self.0.access
-    }
-
-    fn passwords(&self) -> &Passwords {
-        &self.0.passwords
-    }
-
-    /// The debts of addresses for accounts that they created.
-    fn new_accounts(&self) -> &Charges {
-        &self.0.new_accounts
-    }
-
-    fn room_locks(&self) -> &RoomLocks {
-        &self.0.room_locks
-    }
-
-    fn seekers(&self) -> &Seekers {
-        &self.0.seekers
-    }
-
-    fn feeds(&self) -> &Feeds {
-        &self.0.feeds
-    }
-
-    fn subscriptions(&self) -> &Subscriptions {
-        &self.0.feeds.subscriptions
-    }
-
-    fn goodbye(&self) -> &Goodbye {
-        &self.0.goodbye
-    }
-
-    fn sign_in_time(&self) -> Duration {
-        self.0.sign_in_time
-    }
-
-    fn bans(&self) -> &Bans {
-        &self.0.bans
-    }
-
-    fn boards(&self) -> &Boards {
-        &self.0.boards
-    }
-
-    fn time(&self) -> &Time {
-        &self.0.time
-    }
-
-    fn seen(&self) -> &Seen {
-        &self.0.seen
-    }
-
-    fn live(&self) -> &Live {
-        &self.0.live
-    }
-
-    fn webhook(&self) -> Option<&webhook::Target> {
-        self.0.webhook.as_deref()
-    }
-
-    fn outbox_shares(&self) -> &OutboxShares {
-        &self.0.outbox_shares
-    }
-
-    fn backups(&self) -> Option<&Path> {
-        self.0.backups.as_deref()
-    }
-
-    fn rules(&self) -> &RuleSets {
-        &self.0.rules
-    }
-
-    fn games(&self) -> &Games {
-        &self.0.games
-    }
-
-    /// Numbers of deleted unused rows.
-    pub(crate) fn swept(&self) -> &SweptRows {
-        &self.0.swept
-    }
-
-    fn lives(&self) -> &Lives {
-        &self.0.lives
-    }
-
-    fn is_open(&self) -> bool {
-        self.0.is_open
     }
 }
 

@@ -4,6 +4,7 @@ use super::Services;
 use super::definitions::Definitions;
 use super::friends::Friends;
 use super::here::WhoIsHere;
+use super::homes::Homes;
 use super::lobbies::AllLobbies;
 use super::matchmaking::Matchmaking;
 use super::progress::{self, ProgressWrites};
@@ -21,6 +22,7 @@ pub(super) struct OfPlayers {
     who_is_here: WhoIsHere,
     lobbies: AllLobbies,
     matchmaking: Matchmaking,
+    homes: Homes,
 }
 
 impl OfPlayers {
@@ -35,6 +37,7 @@ impl OfPlayers {
             lobbies: AllLobbies::new(clock, &mut random),
             matchmaking: Matchmaking::new(clock, random),
             who_is_here: WhoIsHere::default(),
+            homes: Homes::default(),
         }
     }
 }
@@ -66,6 +69,10 @@ impl Services {
 
     pub(super) fn lobbies(&self) -> &AllLobbies {
         &self.0.of_players.lobbies
+    }
+
+    pub(super) fn homes(&self) -> &Homes {
+        &self.0.of_players.homes
     }
 
     pub(super) fn matchmaking(&self) -> &Matchmaking {

@@ -306,7 +306,7 @@ impl SocketState {
         }
         let share = self.services.hold_answer(at, share)?;
         let feed = self.feed.as_ref().map(Feed::number);
-        let caller = Caller { identity, origin: self.origin, feed };
+        let caller = Caller { identity, origin: self.origin, feed, via: None };
         let input = asked.input.unwrap_or_else(|| json!({}));
         let (output, share) = self.services.perform_to_its_end(at, caller, input, share).await?;
         if signs_in && let Ok(SignedIn { access_token }) = serde_json::from_str(output.get()) {
@@ -317,14 +317,14 @@ impl SocketState {
 
     /// Whether the socket's own account is refused, and not one that it queried.
     async fn is_refused_itself(&self) -> bool {
-        let caller = Caller { identity: self.identity.clone(), origin: self.origin, feed: None };
+        let caller = Caller { identity: self.identity.clone(), origin: self.origin, feed: None, via: None };
         self.services.must_be_in_good_standing(&caller).await.is_err()
     }
 
     /// Sets the identity to that of a token, and opens its feed if it is a player's.
     async fn use_token(&mut self, token: &str) -> Result<(), Failure> {
         let identity = self.services.tokens().verify(token, self.services.time())?;
-        let caller = Caller { identity: Some(identity.clone()), origin: self.origin, feed: None };
+        let caller = Caller { identity: Some(identity.clone()), origin: self.origin, feed: None, via: None };
         let (realm, player) = self.services.account_of(&caller)?;
         let has_feed = identity.role == Role::Player;
         let owner = FeedOwner { realm, player, sign_in: identity.sign_in() };

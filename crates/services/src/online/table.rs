@@ -4,6 +4,7 @@
 use super::Services;
 use super::codes;
 use super::failure::{Failure, Kind};
+use super::homes;
 use super::json;
 use super::role::Allowed;
 use super::tokens::Identity;
@@ -33,6 +34,8 @@ pub(crate) struct Caller {
     pub(crate) origin: Origin,
     /// The number of the feed of its socket, if it asks over one as a player.
     pub(crate) feed: Option<u64>,
+    /// What another node knows of it, which has checked and charged it.
+    pub(crate) via: Option<homes::Via>,
 }
 
 /// Maximum size of an answer that is neither a room nor a list, in bytes.
@@ -56,6 +59,8 @@ pub(crate) struct Operation {
     pub(crate) answer_bytes_max: usize,
     /// The fields that a query may have, and their types: those of the input of a GET.
     query: BTreeMap<String, Kinds>,
+    /// What is charged before another node is asked, if it is done at the home of the caller's realm.
+    pub(super) home_charge: Option<homes::Charge>,
     run: Box<dyn Fn(Services, Caller, Value) -> Answering + Send + Sync>,
 }
 
@@ -105,6 +110,7 @@ impl Operation {
             refuses: &[],
             answer_bytes_max: SMALL_BYTES_MAX,
             query,
+            home_charge: None,
             run: Box::new(run),
         }
     }
@@ -117,6 +123,12 @@ impl Operation {
     /// Declares the maximum size of its answer, in bytes.
     pub(super) fn answers_bytes(self, answer_bytes_max: usize) -> Self {
         Operation { answer_bytes_max, ..self }
+    }
+
+    /// Declares that it is done at the home of the caller's realm. Before another node is asked, `charge` is called; the
+    /// operation itself charges nothing for a caller of another node.
+    pub(super) fn at_home(self, charge: homes::Charge) -> Self {
+        Operation { home_charge: Some(charge), ..self }
     }
 
     /// Declares that it answers with a page: whole entries of [`PAGE_BYTES_MAX`], one more, and the JSON
@@ -173,6 +185,14 @@ impl Operation {
         if !self.allowed.allows(role) {
             return Err(self.refusal(&caller));
         }
+        match self.home_charge {
+            Some(charge) => self.run_at_home(services, caller, input, charge).await,
+            None => self.run_here(services, caller, input).await,
+        }
+    }
+
+    /// Runs it at this node, for a caller that is allowed.
+    pub(super) async fn run_here(&self, services: Services, caller: Caller, input: Value) -> Answer {
         (self.run)(services, caller, input).await
     }
 

@@ -52,7 +52,6 @@ mod restore;
 mod rooms;
 mod saves;
 mod secrets;
-mod seen;
 mod sign_ins;
 mod sql;
 mod sqlite;

@@ -81,6 +81,12 @@ impl Nodes {
         self.nodes.remove(0).0
     }
 
+    /// Ends the node with this number. Those after it have one less from here on.
+    pub(crate) async fn stop_number(&mut self, number: usize) {
+        let Node(service) = self.nodes.remove(number);
+        within(service.server.server.shutdown()).await;
+    }
+
     /// Takes the node that started last out of them.
     pub(crate) fn take_last(&mut self) -> Service {
         self.nodes.pop().unwrap().0

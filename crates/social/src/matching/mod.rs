@@ -215,6 +215,11 @@ impl Pool {
         self.held.get(self.of.get(player)?).map(|held| &held.ticket.id)
     }
 
+    /// The players whose tickets are not over.
+    pub fn players(&self) -> impl Iterator<Item = &PlayerKey> {
+        self.of.keys()
+    }
+
     /// The ticket of a party that is not over.
     pub fn ticket_of_party(&self, party: &str) -> Option<&TicketId> {
         self.held.get(self.of_party.get(party)?).map(|held| &held.ticket.id)

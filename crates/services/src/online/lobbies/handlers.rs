@@ -45,6 +45,35 @@ fn checked_text(field: &str, text: Option<&String>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Charges of each operation, also where another node does it.
+pub(in crate::online) mod charges {
+    use super::{Caller, Failure, Services, made as charge_made};
+
+    macro_rules! charges {
+        ($($name:ident),*) => {
+            $(pub(in crate::online) fn $name(services: &Services, caller: &Caller) -> Result<(), Failure> {
+                services.charged(caller, &services.lobbies().$name)
+            })*
+        };
+    }
+    charges!(entries, changes, searches, invites, sayings);
+
+    pub(in crate::online) fn created(services: &Services, caller: &Caller) -> Result<(), Failure> {
+        entries(services, caller)?;
+        charge_made(services, caller)
+    }
+
+    pub(in crate::online) fn invited(services: &Services, caller: &Caller) -> Result<(), Failure> {
+        invites(services, caller)?;
+        changes(services, caller)
+    }
+}
+
+/// Charges the caller's address for a lobby.
+fn made(services: &Services, caller: &Caller) -> Result<(), Failure> {
+    if caller.via.is_some() { Ok(()) } else { services.lobbies().created.charge(caller.origin) }
+}
+
 fn no_such_lobby() -> Failure {
     refused(LobbyRefused::NoSuchLobby).at("lobby")
 }
@@ -61,12 +90,13 @@ impl Services {
     /// Does something with a lobby as one of its members.
     fn in_lobby(
         &self,
-        (realm, player): (&Realm, &AccountId),
+        caller: &Caller,
         lobby: &str,
         work: impl FnOnce(&mut parlor_social::Lobbies) -> Result<(), LobbyRefused>,
     ) -> Result<OneLobby, Failure> {
-        self.lobbies().changes.charge(realm, player)?;
-        self.with_lobbies(realm, |lobbies| {
+        let (realm, player) = self.account_of(caller)?;
+        self.charged(caller, &self.lobbies().changes)?;
+        self.with_lobbies(&realm, |lobbies| {
             // A stranger gets the same answer as for a lobby that does not exist.
             let is_member = |lobby: &&Lobby| lobby.member(player.as_str()).is_some();
             lobbies.get(lobby).filter(is_member).ok_or_else(no_such_lobby)?;
@@ -82,9 +112,9 @@ pub(crate) async fn create(
     caller: Caller,
     input: CreateLobby,
 ) -> Result<OneLobby, Failure> {
-    let (realm, player) = services.account_of(&caller)?;
-    services.lobbies().entries.charge(&realm, &player)?;
-    services.lobbies().created.charge(caller.origin)?;
+    let (realm, _) = services.account_of(&caller)?;
+    services.charged(&caller, &services.lobbies().entries)?;
+    made(&services, &caller)?;
     checked_text("name", input.name.as_ref())?;
     checked_text("bucket", input.bucket.as_ref())?;
     checked("properties", &input.properties)?;
@@ -100,19 +130,22 @@ pub(crate) async fn create(
         properties: input.properties,
         mine: input.mine,
     };
-    let by = services.person(&realm, &player).await?;
+    let by = services.person(&caller).await?;
     let now = services.time().steady();
     let created = services.with_lobbies(&realm, |lobbies| {
         let id = lobbies.create(&by, new, now).map_err(refused)?;
         let lobby = lobbies.get(&id).ok_or_else(no_such_lobby)?;
         Ok(OneLobby { lobby: LobbyView::of_member(lobby) })
     });
-    is_here_still(&services, &realm, &player, &by);
+    is_here_still(&services, &caller, &by);
     created
 }
 
 /// A connection may have come or gone while the player was looked up.
-fn is_here_still(services: &Services, realm: &Realm, player: &AccountId, by: &Person) {
+fn is_here_still(services: &Services, caller: &Caller, by: &Person) {
+    // A player of another node is looked for there.
+    let (None, Ok((realm, player))) = (&caller.via, services.account_of(caller)) else { return };
+    let (realm, player) = (&realm, &player);
     let is_here = services.feeds().has(realm, player);
     if is_here != by.is_here {
         services.is_in_lobbies(realm, player, is_here);
@@ -124,8 +157,8 @@ pub(crate) async fn find(
     caller: Caller,
     input: FindLobbies,
 ) -> Result<FoundLobbies, Failure> {
-    let (realm, player) = services.account_of(&caller)?;
-    services.lobbies().searches.charge(&realm, &player)?;
+    let (realm, _) = services.account_of(&caller)?;
+    services.charged(&caller, &services.lobbies().searches)?;
     let (filter, near) = (input.filter.unwrap_or_default(), input.near.unwrap_or_default());
     check_filter(&filter, FIELDS).map_err(|error| bad_property("filter", error))?;
     checked("near", &near)?;
@@ -149,7 +182,7 @@ pub(crate) async fn find(
         count,
         before: input.before,
     };
-    let by = services.person(&realm, &player).await?;
+    let by = services.person(&caller).await?;
     Ok(services.with_lobbies(&realm, |lobbies| {
         let found = lobbies.find(&by, &search);
         let lobbies = found.lobbies.iter().map(|lobby| LobbyView::seen_by(lobby, &by)).collect();
@@ -159,8 +192,8 @@ pub(crate) async fn find(
 
 pub(crate) async fn mine(services: Services, caller: Caller, _: Nothing) -> Result<MyLobbies, Failure> {
     let (realm, player) = services.account_of(&caller)?;
-    services.lobbies().searches.charge(&realm, &player)?;
-    let by = services.person(&realm, &player).await?;
+    services.charged(&caller, &services.lobbies().searches)?;
+    let by = services.person(&caller).await?;
     Ok(services.with_lobbies(&realm, |lobbies| MyLobbies {
         lobbies: lobbies.of(player.as_str()).map(LobbyView::of_member).collect(),
         invitations: lobbies.invites(player.as_str()).map(|lobby| LobbyView::seen_by(lobby, &by)).collect(),
@@ -177,14 +210,15 @@ pub(crate) async fn read(services: Services, caller: Caller, input: InLobby) -> 
     if let Some(lobby) = own {
         return Ok(OneLobby { lobby });
     }
+    // Whether the caller is a member is known here alone, so also a caller of another node is charged.
     services.lobbies().searches.charge(&realm, &player)?;
-    let by = services.person(&realm, &player).await?;
+    let by = services.person(&caller).await?;
     services.lobby_seen(&realm, &input.lobby, &by)
 }
 
 pub(crate) async fn join(services: Services, caller: Caller, input: JoinLobby) -> Result<OneLobby, Failure> {
-    let (realm, player) = services.account_of(&caller)?;
-    services.lobbies().entries.charge(&realm, &player)?;
+    let (realm, _) = services.account_of(&caller)?;
+    services.charged(&caller, &services.lobbies().entries)?;
     checked("mine", &input.mine)?;
     let (id, has_code) = match (input.lobby, input.code) {
         (Some(lobby), None) => (lobby, false),
@@ -199,18 +233,18 @@ pub(crate) async fn join(services: Services, caller: Caller, input: JoinLobby) -
         (Some(_), Some(_)) => return Err(Failure::field("code", "either `lobby` or `code`, not both")),
         (None, None) => return Err(Failure::missing("lobby", "name the lobby, or give its code")),
     };
-    let by = services.person(&realm, &player).await?;
+    let by = services.person(&caller).await?;
     let now = services.time().steady();
     services
         .with_lobbies(&realm, |lobbies| lobbies.join(&id, &by, input.mine, has_code, now))
         .map_err(refused)?;
-    is_here_still(&services, &realm, &player, &by);
+    is_here_still(&services, &caller, &by);
     services.lobby_seen(&realm, &id, &by)
 }
 
 pub(crate) async fn leave(services: Services, caller: Caller, input: InLobby) -> Result<Done, Failure> {
     let (realm, player) = services.account_of(&caller)?;
-    services.lobbies().changes.charge(&realm, &player)?;
+    services.charged(&caller, &services.lobbies().changes)?;
     services.with_lobbies(&realm, |lobbies| lobbies.leave(&input.lobby, player.as_str())).map_err(refused)?;
     Ok(DONE)
 }
@@ -220,7 +254,7 @@ pub(crate) async fn update(
     caller: Caller,
     input: UpdateLobby,
 ) -> Result<OneLobby, Failure> {
-    let (realm, player) = services.account_of(&caller)?;
+    let (_, player) = services.account_of(&caller)?;
     checked_text("name", input.name.as_ref())?;
     checked_text("bucket", input.bucket.as_ref())?;
     checked_changes(&input.properties)?;
@@ -234,7 +268,7 @@ pub(crate) async fn update(
         version: input.version,
     };
     let id = input.lobby;
-    services.in_lobby((&realm, &player), &id, |lobbies| lobbies.update(&id, player.as_str(), change))
+    services.in_lobby(&caller, &id, |lobbies| lobbies.update(&id, player.as_str(), change))
 }
 
 pub(crate) async fn update_me(
@@ -242,12 +276,10 @@ pub(crate) async fn update_me(
     caller: Caller,
     input: UpdateMember,
 ) -> Result<OneLobby, Failure> {
-    let (realm, player) = services.account_of(&caller)?;
+    let (_, player) = services.account_of(&caller)?;
     checked_changes(&input.properties)?;
     let id = input.lobby;
-    services.in_lobby((&realm, &player), &id, |lobbies| {
-        lobbies.update_member(&id, player.as_str(), input.properties)
-    })
+    services.in_lobby(&caller, &id, |lobbies| lobbies.update_member(&id, player.as_str(), input.properties))
 }
 
 pub(crate) async fn invite(
@@ -255,17 +287,16 @@ pub(crate) async fn invite(
     caller: Caller,
     input: PlayerInLobby,
 ) -> Result<OneLobby, Failure> {
-    let (realm, player) = services.account_of(&caller)?;
-    services.lobbies().invites.charge(&realm, &player)?;
+    services.charged(&caller, &services.lobbies().invites)?;
     let other: Arc<str> = account_id(&input.account, "account")?.as_str().into();
-    let by = services.person(&realm, &player).await?;
+    let by = services.person(&caller).await?;
     let id = input.lobby;
-    services.in_lobby((&realm, &player), &id, |lobbies| lobbies.invite(&id, &by, &other))
+    services.in_lobby(&caller, &id, |lobbies| lobbies.invite(&id, &by, &other))
 }
 
 pub(crate) async fn decline(services: Services, caller: Caller, input: InLobby) -> Result<Done, Failure> {
     let (realm, player) = services.account_of(&caller)?;
-    services.lobbies().changes.charge(&realm, &player)?;
+    services.charged(&caller, &services.lobbies().changes)?;
     services.with_lobbies(&realm, |lobbies| lobbies.decline(&input.lobby, player.as_str()));
     Ok(DONE)
 }
@@ -275,10 +306,9 @@ pub(crate) async fn kick(
     caller: Caller,
     input: PlayerInLobby,
 ) -> Result<OneLobby, Failure> {
-    let (realm, player) = services.account_of(&caller)?;
+    let (_, player) = services.account_of(&caller)?;
     let id = input.lobby;
-    services
-        .in_lobby((&realm, &player), &id, |lobbies| lobbies.kick(&id, Some(player.as_str()), &input.account))
+    services.in_lobby(&caller, &id, |lobbies| lobbies.kick(&id, Some(player.as_str()), &input.account))
 }
 
 pub(crate) async fn promote(
@@ -286,9 +316,9 @@ pub(crate) async fn promote(
     caller: Caller,
     input: PlayerInLobby,
 ) -> Result<OneLobby, Failure> {
-    let (realm, player) = services.account_of(&caller)?;
+    let (_, player) = services.account_of(&caller)?;
     let id = input.lobby;
-    services.in_lobby((&realm, &player), &id, |lobbies| lobbies.promote(&id, player.as_str(), &input.account))
+    services.in_lobby(&caller, &id, |lobbies| lobbies.promote(&id, player.as_str(), &input.account))
 }
 
 pub(crate) async fn say(
@@ -297,7 +327,7 @@ pub(crate) async fn say(
     input: SayInLobby,
 ) -> Result<SaidInLobby, Failure> {
     let (realm, player) = services.account_of(&caller)?;
-    services.lobbies().sayings.charge(&realm, &player)?;
+    services.charged(&caller, &services.lobbies().sayings)?;
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if !(1..=SAID_TYPE_BYTES_MAX).contains(&input.kind.len()) || !input.kind.bytes().all(is_word) {
         let sentence = format!("it has 1 to {SAID_TYPE_BYTES_MAX} letters, digits, `.`, `_` or `-`");
@@ -321,7 +351,7 @@ pub(crate) async fn say(
         });
         for member in &lobby.members {
             if let Ok(to) = AccountId::new(&member.player) {
-                services.tell_news(&realm, &to, &place, &news);
+                services.tell_at_home(&realm, &to, &place, &news, false);
             }
         }
         Ok(SaidInLobby { n })
@@ -335,7 +365,7 @@ pub(crate) async fn room(services: Services, caller: Caller, input: SetRoom) -> 
         None => None,
     };
     let id = input.lobby;
-    services.in_lobby((&realm, &player), &id, |lobbies| lobbies.set_room(&id, player.as_str(), room))
+    services.in_lobby(&caller, &id, |lobbies| lobbies.set_room(&id, player.as_str(), room))
 }
 
 /// Lists all lobbies, for operators.

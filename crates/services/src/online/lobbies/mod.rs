@@ -5,6 +5,7 @@
 mod handlers;
 mod views;
 
+pub(in crate::online) use handlers::charges;
 pub(super) use handlers::{
     all, create, decline, end, find, invite, join, kick, leave, mine, promote, read, room, say, update,
     update_me,
@@ -15,6 +16,7 @@ use super::budgets::AccountBudgets;
 use super::by_realm::{ByRealm, Machine};
 use super::charges::{Charges, Rates};
 use super::failure::{Failure, Kind};
+use super::table::Caller;
 use crate::store::AccountId;
 use core::time::Duration;
 use parlor_hub::budget::Rate;
@@ -40,6 +42,8 @@ const CHANGES: Rate = Rate { burst: 20, interval: Duration::from_millis(100) };
 const SEARCHES: Rate = Rate { burst: 10, interval: Duration::from_millis(500) };
 /// Invitations.
 const INVITES: Rate = Rate { burst: 10, interval: Duration::from_secs(5) };
+/// Questions to another node that cost nothing where the answer is.
+const QUESTIONS: Rate = Rate { burst: 20, interval: Duration::from_millis(100) };
 /// What members say.
 const SAYINGS: Rate = Rate { burst: 5, interval: Duration::from_millis(500) };
 
@@ -52,6 +56,7 @@ pub(super) struct AllLobbies {
     searches: AccountBudgets,
     invites: AccountBudgets,
     sayings: AccountBudgets,
+    pub(super) questions: AccountBudgets,
 }
 
 impl AllLobbies {
@@ -65,6 +70,7 @@ impl AllLobbies {
             searches: budget(SEARCHES),
             invites: budget(INVITES),
             sayings: budget(SAYINGS),
+            questions: budget(QUESTIONS),
             created: Charges::new(CREATED, clock, random),
         }
     }
@@ -98,9 +104,9 @@ impl Services {
     }
 
     fn tell_lobby_news(&self, realm: &Realm, lobbies: &Lobbies, news: &LobbyNews) {
-        let to = |player: &str, topic: &str, news: serde_json::Value| {
+        let tell = |player: &str, topic: &str, news: serde_json::Value, ends: bool| {
             if let Ok(player) = AccountId::new(player) {
-                self.tell_news(realm, &player, topic, &news);
+                self.tell_at_home(realm, &player, topic, &news, ends);
             }
         };
         match news {
@@ -109,14 +115,16 @@ impl Services {
                 let topic = format!("lobby/{id}");
                 let news = json!({ "topic": topic, "lobby": LobbyView::of_member(lobby) });
                 for member in &lobby.members {
-                    to(&member.player, &topic, news.clone());
+                    tell(&member.player, &topic, news.clone(), false);
                 }
             }
             LobbyNews::Gone { lobby, player, why } => {
                 let topic = format!("lobby/{lobby}");
-                to(player, &topic, json!({ "topic": topic, "gone": why.as_str() }));
+                tell(player, &topic, json!({ "topic": topic, "gone": why.as_str() }), true);
             }
-            LobbyNews::Invited(player) => to(player, "invitations", json!({ "topic": "invitations" })),
+            LobbyNews::Invited(player) => {
+                tell(player, "invitations", json!({ "topic": "invitations" }), false);
+            }
             LobbyNews::PartyChanged(party) => self.party_has_changed(realm, party),
         }
     }
@@ -136,13 +144,35 @@ impl Services {
 
     /// Ends the seats that are lost by now.
     pub(super) fn end_lost_seats(&self, now: Duration) {
-        for realm in self.lobbies().realms.due(now) {
+        // A node that may be the home no more decides nothing.
+        for realm in self.lobbies().realms.due(now).into_iter().filter(|realm| self.is_home(realm)) {
             self.with_lobbies(&realm, |lobbies| lobbies.handle_timeout(now));
         }
     }
 
-    /// A player as lobbies know it.
-    pub(super) async fn person(&self, realm: &Realm, player: &AccountId) -> Result<Person, Failure> {
+    /// Whether a realm has lobbies here.
+    pub(super) fn has_lobbies(&self, realm: &Realm) -> bool {
+        self.lobbies().realms.has(realm)
+    }
+
+    /// Drops the lobbies of a realm without a word.
+    pub(super) fn drop_lobbies(&self, realm: &Realm) {
+        self.lobbies().realms.drop_realm(realm);
+    }
+
+    /// The players in the lobbies of a realm.
+    pub(super) fn players_of_lobbies(&self, realm: &Realm) -> Vec<String> {
+        let all = |lobbies: &Lobbies| {
+            let members = lobbies.after("").flat_map(|lobby| &lobby.members);
+            members.map(|member| member.player.to_string()).collect()
+        };
+        self.lobbies().realms.read(realm, all).unwrap_or_default()
+    }
+
+    /// The calling player as lobbies know it.
+    pub(super) async fn person(&self, caller: &Caller) -> Result<Person, Failure> {
+        let (realm, player) = &self.account_of(caller)?;
+        let is_here = caller.via.as_ref().map_or_else(|| self.feeds().has(realm, player), |via| via.is_here);
         let keys = |ids: Vec<AccountId>| -> BTreeSet<Arc<str>> {
             ids.iter().map(|id| Arc::from(id.as_str())).collect()
         };
@@ -150,7 +180,7 @@ impl Services {
         Ok(Person {
             player: player.as_str().into(),
             name: account.map_or(String::new(), |account| account.display_name),
-            is_here: self.feeds().has(realm, player),
+            is_here,
             friends: keys(self.store().friend_ids(realm, player).await?),
             blocked: keys(self.store().blocked_with(realm, player).await?),
         })

@@ -52,10 +52,11 @@ impl Services {
     /// Those who search: the player alone, or its whole party.
     async fn who_searches(
         &self,
-        (realm, player): (&Realm, &AccountId),
+        caller: &Caller,
         party: Option<&str>,
         queue: &Queue,
     ) -> Result<(Vec<Seeker>, BTreeSet<Arc<str>>), Failure> {
+        let (realm, player) = &self.account_of(caller)?;
         let members: Vec<AccountId> = match party {
             None => vec![player.clone()],
             Some(party) => {
@@ -80,7 +81,7 @@ impl Services {
                 members.iter().map(|member| AccountId::new(member)).collect::<Result<_, _>>()?
             }
         };
-        if let Some(away) = members.iter().find(|member| !self.feeds().has(realm, member)) {
+        if let Some(away) = members.iter().find(|member| !self.is_connected(caller, realm, member, party)) {
             let sentence = if away == player {
                 "only players with an open socket search: connect to /v1/socket first"
             } else {
@@ -103,7 +104,10 @@ impl Services {
                 name: account.map_or(String::new(), |account| account.display_name),
                 skill: rating.points(),
                 doubt: rating.uncertainty(),
-                rtt_ms: self.feeds().rtt_ms(realm, member),
+                rtt_ms: match caller.via.as_ref().filter(|_| member == player) {
+                    Some(via) => via.rtt_ms,
+                    None => self.feeds().rtt_ms(realm, member),
+                },
             });
         }
         // Members of one party stay together, also if one has blocked another.
@@ -111,6 +115,44 @@ impl Services {
             avoid.remove(&seeker.player);
         }
         Ok((seekers, avoid))
+    }
+}
+
+impl Services {
+    /// Whether a player has a connection, at this node or another one, as far as known.
+    fn is_connected(&self, caller: &Caller, realm: &Realm, player: &AccountId, party: Option<&str>) -> bool {
+        if let Some(via) = &caller.via
+            && caller.identity.as_ref().is_some_and(|identity| identity.sub == player.as_str())
+        {
+            return via.is_here;
+        }
+        // A party knows which of its members are here.
+        let is_in_party = |party: &str| {
+            self.with_lobbies(realm, |lobbies| {
+                let member = lobbies.get(party).and_then(|party| party.member(player.as_str()));
+                member.is_some_and(|member| member.away_at.is_none())
+            })
+        };
+        self.feeds().has(realm, player) || self.cluster().is_some() && party.is_some_and(is_in_party)
+    }
+}
+
+/// Charges of each operation, also where another node does it.
+pub(in crate::online) mod charges {
+    use super::{Caller, Failure, Services};
+    use crate::online::homes::question;
+
+    pub(in crate::online) fn entries(services: &Services, caller: &Caller) -> Result<(), Failure> {
+        services.charged(caller, &services.matchmaking().entries)
+    }
+
+    /// The game's own service is not charged for its offers where the home is.
+    pub(in crate::online) fn offered(services: &Services, caller: &Caller) -> Result<(), Failure> {
+        if caller.is_player() { words(services, caller) } else { question(services, caller) }
+    }
+
+    pub(in crate::online) fn words(services: &Services, caller: &Caller) -> Result<(), Failure> {
+        services.charge_word(caller)
     }
 }
 
@@ -146,7 +188,7 @@ pub(crate) async fn enter(
     input: EnterQueue,
 ) -> Result<TicketAnswer, Failure> {
     let (realm, player) = services.account_of(&caller)?;
-    services.matchmaking().entries.charge(&realm, &player)?;
+    charges::entries(&services, &caller)?;
     checked("properties", &input.properties)?;
     let filter = input.filter.unwrap_or_default();
     check_filter(&filter, &[]).map_err(|error| bad_property("filter", error))?;
@@ -154,20 +196,26 @@ pub(crate) async fn enter(
         players.check().map_err(|(field, sentence)| Failure::field(format!("players.{field}"), sentence))?;
     }
     let (name, queue) = services.queue(&realm, &input.queue, input.players).await?;
-    let (members, avoid) = services.who_searches((&realm, &player), input.party.as_deref(), &queue).await?;
+    let (members, avoid) = services.who_searches(&caller, input.party.as_deref(), &queue).await?;
     let any = Players { min: 2, max: GROUP_MAX, multiple: 1 };
-    let now = services.time().steady();
+    let now = services.matching_time();
+    let again = caller.via.as_ref().and_then(|via| via.again.as_ref());
+    let waited = again.map_or(Duration::ZERO, |again| Duration::from_millis(again.waited_ms));
     let ticket = Ticket {
-        id: secrets::id('t')?.into(),
+        id: again.map_or_else(|| secrets::id('t'), |again| Ok(again.ticket.clone()))?.into(),
         members,
         party: input.party.as_deref().map(Arc::from),
         players: input.players.unwrap_or(any),
         properties: Arc::new(input.properties),
         filter: Arc::new(filter),
         avoid: Arc::new(avoid),
-        since: now,
+        since: now.saturating_sub(waited),
     };
     let answer = services.with_pools(&realm, |pools| {
+        if again.is_some() && pools.get(&name).is_some_and(|pool| pool.ticket(&ticket.id).is_some()) {
+            // The answer was lost when it came here first.
+            return seen(pools, &name, &ticket.id, player.as_str(), now);
+        }
         for member in &ticket.members {
             let searches = pools.values().filter(|pool| pool.ticket_of(&member.player).is_some()).count();
             if searches >= TICKETS_EACH {
@@ -187,7 +235,7 @@ pub(crate) async fn enter(
     // A connection may have gone while the player was looked up.
     for member in answer.view.members() {
         if let Ok(member) = AccountId::new(member)
-            && !services.feeds().has(&realm, &member)
+            && !services.is_connected(&caller, &realm, &member, input.party.as_deref())
         {
             services.is_in_searches(&realm, &member, false);
         }
@@ -237,7 +285,7 @@ impl Services {
         work: impl FnOnce(&mut Pool, &str, Duration) -> Result<(), Failure>,
     ) -> Result<TicketAnswer, Failure> {
         let (realm, player) = self.account_of(caller)?;
-        let now = self.time().steady();
+        let now = self.matching_time();
         self.with_pools(&realm, |pools| {
             let name = queue_of(pools, id, player.as_str())?;
             let pool = pools.get_mut(&name).ok_or_else(no_such_ticket)?;
@@ -247,8 +295,7 @@ impl Services {
     }
 
     fn charge_word(&self, caller: &Caller) -> Result<(), Failure> {
-        let (realm, player) = self.account_of(caller)?;
-        self.matchmaking().words.charge(&realm, &player)
+        self.charged(caller, &self.matchmaking().words)
     }
 }
 
@@ -333,7 +380,7 @@ pub(crate) async fn offer(
     } else {
         (None, services.live_room(&realm, &input.code).await?)
     };
-    let now = services.time().steady();
+    let now = services.matching_time();
     services.with_pools(&realm, |pools| {
         if pools.len() >= POOLS_MAX && !pools.contains_key(&name) {
             return Err(full());

@@ -5,6 +5,7 @@
 mod handlers;
 mod views;
 
+pub(in crate::online) use handlers::charges;
 pub(super) use handlers::{again, confirm, enter, leave, offer, opened, queues, read, withdraw};
 
 use super::Services;
@@ -31,6 +32,8 @@ const WORDS: Rate = Rate { burst: 20, interval: Duration::from_millis(500) };
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of queues of a realm that are in memory.
 const POOLS_MAX: usize = 1_000;
+/// A search that began at another node may have waited for longer than this one runs, up to this.
+const WAITED_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// The queues of a realm in which somebody searches.
 type Pools = BTreeMap<Name, Pool>;
@@ -81,7 +84,7 @@ impl Services {
 
     /// Tells the members of tickets what has become of them. Whoever has found a match searches nowhere else.
     fn tell_tickets(&self, realm: &Realm, pools: &mut Pools) {
-        let now = self.time().steady();
+        let now = self.matching_time();
         loop {
             let mut others = Vec::new();
             for (name, pool) in pools.iter_mut() {
@@ -91,7 +94,8 @@ impl Services {
                     for member in &ticket.members {
                         let Ok(player) = AccountId::new(&member.player) else { continue };
                         let view = TicketView::of(name, ticket, state, &member.player, now);
-                        self.tell_news(realm, &player, &format!("search/{id}"), &view.as_news(&id));
+                        let ends = is_found || matches!(state, TicketState::Ended(_));
+                        self.tell_at_home(realm, &player, &format!("search/{id}"), &view.as_news(&id), ends);
                         if is_found {
                             others.push((Arc::clone(&member.player), name.clone()));
                         }
@@ -113,7 +117,7 @@ impl Services {
 
     /// A player has a connection, or none.
     pub(super) fn is_in_searches(&self, realm: &Realm, player: &AccountId, is_here: bool) {
-        let now = self.time().steady();
+        let now = self.matching_time();
         if self.matchmaking().realms.has(realm) {
             self.with_pools(realm, |pools| {
                 for pool in pools.values_mut() {
@@ -125,7 +129,7 @@ impl Services {
 
     /// Ends all searches of a player, because its account is gone or banned.
     pub(super) fn leaves_all_searches(&self, realm: &Realm, player: &AccountId) {
-        let now = self.time().steady();
+        let now = self.matching_time();
         self.with_pools(realm, |pools| {
             for pool in pools.values_mut() {
                 if let Some(ticket) = pool.ticket_of(player.as_str()).cloned() {
@@ -137,7 +141,7 @@ impl Services {
 
     /// The members of a party have changed: it no longer searches.
     pub(super) fn party_has_changed(&self, realm: &Realm, party: &str) {
-        let now = self.time().steady();
+        let now = self.matching_time();
         if !self.matchmaking().realms.has(realm) {
             return;
         }
@@ -150,9 +154,49 @@ impl Services {
         });
     }
 
+    /// The time of the matchmaker. It began long before this server.
+    fn matching_time(&self) -> Duration {
+        self.time().steady() + WAITED_MAX
+    }
+
+    /// Whether somebody searches in a realm here.
+    pub(super) fn has_searches(&self, realm: &Realm) -> bool {
+        self.matchmaking().realms.has(realm)
+    }
+
+    /// Drops the searches of a realm without a word.
+    pub(super) fn drop_searches(&self, realm: &Realm) {
+        self.matchmaking().realms.drop_realm(realm);
+    }
+
+    /// The players who search in a realm.
+    pub(super) fn players_of_searches(&self, realm: &Realm) -> Vec<String> {
+        let all =
+            |pools: &Pools| pools.values().flat_map(Pool::players).map(|player| player.to_string()).collect();
+        self.matchmaking().realms.read(realm, all).unwrap_or_default()
+    }
+
+    /// Takes over what another node has defined of the queues of a realm.
+    pub(super) async fn follow_queues(&self, realm: &Realm) {
+        let Ok(known) = self.definitions().of(self, realm).await else { return };
+        let queues = self.matchmaking().realms.read(realm, |pools| {
+            let changed = pools.iter().filter_map(|(name, pool)| {
+                let queue = known.queues.get(name).map(|queue| &**queue);
+                // A queue that nobody has defined is one of a server for development.
+                let is_gone = queue.is_none() && self.definitions().made.is_none();
+                let is_other = queue.is_some_and(|queue| queue != pool.queue());
+                (is_gone || is_other).then(|| (name.clone(), queue.cloned()))
+            });
+            changed.collect::<Vec<_>>()
+        });
+        for (name, queue) in queues.into_iter().flatten() {
+            self.queue_has_changed(realm, &name, queue.as_ref());
+        }
+    }
+
     /// The definition of a queue has changed, or is gone.
     pub(super) fn queue_has_changed(&self, realm: &Realm, name: &Name, queue: Option<&Queue>) {
-        let now = self.time().steady();
+        let now = self.matching_time();
         self.with_pools(realm, |pools| {
             let Some(pool) = pools.get_mut(name) else { return };
             match queue {
@@ -168,8 +212,10 @@ pub(super) async fn watch(services: Services) {
     loop {
         let matchmaking = services.matchmaking();
         let moved = services.time().moved();
-        let now = services.time().steady();
-        for realm in &matchmaking.realms.due(now) {
+        let now = services.matching_time();
+        // A node that may be the home no more decides nothing.
+        let due = matchmaking.realms.due(now);
+        for realm in due.iter().filter(|realm| services.is_home(realm)) {
             loop {
                 let is_done = services.with_pools(realm, |pools| {
                     pools.values_mut().try_fold(MATCHING_SLICE, |left, pool| pool.work(left, now)).is_some()

@@ -1,7 +1,8 @@
 //! Operations on lobbies and parties.
 
 use super::{ADMIN, OPERATORS, PLAYER, get, patch, post};
-use crate::online::lobbies;
+use crate::online::homes::question;
+use crate::online::lobbies::{self, charges};
 use crate::online::table::Operation;
 
 /// Codes of what a member does.
@@ -14,6 +15,7 @@ pub(super) fn all() -> Vec<Operation> {
 fn of_entries() -> Vec<Operation> {
     vec![
         Operation::new("lobby.create", post("/lobbies"), PLAYER, "Opens a lobby or a party", lobbies::create)
+            .at_home(charges::created)
             .refuses(&[&["already_in_party", "too_many_lobbies", "too_often"]]),
         Operation::new(
             "lobby.find",
@@ -22,6 +24,7 @@ fn of_entries() -> Vec<Operation> {
             "Searches lobbies by their properties, free seats and friends",
             lobbies::find,
         )
+        .at_home(charges::searches)
         .lists()
         .refuses(&[&["too_often"]]),
         Operation::new(
@@ -31,9 +34,11 @@ fn of_entries() -> Vec<Operation> {
             "Lists the lobbies in which the player is, and those to which it is invited",
             lobbies::mine,
         )
+        .at_home(charges::searches)
         .lists()
         .refuses(&[&["too_often"]]),
         Operation::new("lobby.read", get("/lobbies/{lobby}"), PLAYER, "Reads a lobby", lobbies::read)
+            .at_home(question)
             .refuses(&[&["no_such_lobby", "too_often"]]),
         Operation::new(
             "lobby.join",
@@ -42,6 +47,7 @@ fn of_entries() -> Vec<Operation> {
             "Joins a lobby, by its id or its code",
             lobbies::join,
         )
+        .at_home(charges::entries)
         .refuses(&[&[
             "no_such_lobby",
             "lobby_full",
@@ -59,6 +65,7 @@ fn of_entries() -> Vec<Operation> {
             "Leaves a lobby",
             lobbies::leave,
         )
+        .at_home(charges::changes)
         .refuses(&[IN_LOBBY]),
         Operation::new(
             "lobby.decline",
@@ -67,6 +74,7 @@ fn of_entries() -> Vec<Operation> {
             "Declines an invitation",
             lobbies::decline,
         )
+        .at_home(charges::changes)
         .refuses(&[&["too_often"]]),
     ]
 }
@@ -80,6 +88,7 @@ fn of_members() -> Vec<Operation> {
             "Changes a lobby: for its owner",
             lobbies::update,
         )
+        .at_home(charges::changes)
         .refuses(&[IN_LOBBY, &["stale"]]),
         Operation::new(
             "lobby.update_me",
@@ -88,6 +97,7 @@ fn of_members() -> Vec<Operation> {
             "Changes what a member says of itself, such as `ready`",
             lobbies::update_me,
         )
+        .at_home(charges::changes)
         .refuses(&[IN_LOBBY]),
         Operation::new(
             "lobby.invite",
@@ -96,6 +106,7 @@ fn of_members() -> Vec<Operation> {
             "Invites a friend",
             lobbies::invite,
         )
+        .at_home(charges::invited)
         .refuses(&[IN_LOBBY, &["not_friends", "asked_too_often"]]),
         Operation::new(
             "lobby.kick",
@@ -104,6 +115,7 @@ fn of_members() -> Vec<Operation> {
             "Kicks a member for good: for the owner",
             lobbies::kick,
         )
+        .at_home(charges::changes)
         .refuses(&[IN_LOBBY, &["no_such_player"]]),
         Operation::new(
             "lobby.promote",
@@ -112,6 +124,7 @@ fn of_members() -> Vec<Operation> {
             "Makes another member the owner",
             lobbies::promote,
         )
+        .at_home(charges::changes)
         .refuses(&[IN_LOBBY, &["no_such_player"]]),
         Operation::new(
             "lobby.say",
@@ -120,6 +133,7 @@ fn of_members() -> Vec<Operation> {
             "Says something to all members",
             lobbies::say,
         )
+        .at_home(charges::sayings)
         .refuses(&[IN_LOBBY]),
         Operation::new(
             "lobby.room",
@@ -128,6 +142,7 @@ fn of_members() -> Vec<Operation> {
             "Says in which room the lobby goes on: for the owner, who sits in it",
             lobbies::room,
         )
+        .at_home(charges::changes)
         .refuses(&[IN_LOBBY, &["no_such_room"]]),
     ]
 }
@@ -135,6 +150,7 @@ fn of_members() -> Vec<Operation> {
 fn of_operators() -> Vec<Operation> {
     vec![
         Operation::new("admin.lobbies", get("/admin/lobbies"), OPERATORS, "Lists all lobbies", lobbies::all)
+            .at_home(question)
             .lists(),
         Operation::new(
             "admin.end_lobby",
@@ -143,6 +159,7 @@ fn of_operators() -> Vec<Operation> {
             "Ends a lobby and notifies its members",
             lobbies::end,
         )
+        .at_home(question)
         .refuses(&[&["no_such_lobby"]]),
     ]
 }

@@ -1,7 +1,8 @@
 //! Operations of the matchmaker.
 
 use super::{EVERY_ROLE, PLAYER, PLAYER_AND_SERVER, get, post};
-use crate::online::matchmaking;
+use crate::online::homes::question;
+use crate::online::matchmaking::{self, charges};
 use crate::online::table::Operation;
 
 pub(super) fn all() -> Vec<Operation> {
@@ -17,6 +18,7 @@ fn of_searches() -> Vec<Operation> {
             "Lists the queues, and how many search there",
             matchmaking::queues,
         )
+        .at_home(question)
         .lists(),
         Operation::new(
             "matchmaking.enter",
@@ -25,6 +27,7 @@ fn of_searches() -> Vec<Operation> {
             "Begins to search a match, alone or with a party",
             matchmaking::enter,
         )
+        .at_home(charges::entries)
         .refuses(&[&[
             "no_such_queue",
             "no_such_lobby",
@@ -42,6 +45,7 @@ fn of_searches() -> Vec<Operation> {
             "Says how a search stands",
             matchmaking::read,
         )
+        .at_home(question)
         .refuses(&[&["no_such_ticket"]]),
         Operation::new(
             "matchmaking.leave",
@@ -50,6 +54,7 @@ fn of_searches() -> Vec<Operation> {
             "Ends a search for all of its members",
             matchmaking::leave,
         )
+        .at_home(charges::words)
         .refuses(&[&["no_such_ticket", "too_often"]]),
         Operation::new(
             "matchmaking.confirm",
@@ -58,6 +63,7 @@ fn of_searches() -> Vec<Operation> {
             "Takes a match that was found, or does not",
             matchmaking::confirm,
         )
+        .at_home(charges::words)
         .refuses(&[&["no_such_ticket", "not_asked", "too_often"]]),
         Operation::new(
             "matchmaking.opened",
@@ -66,6 +72,7 @@ fn of_searches() -> Vec<Operation> {
             "Says the code of the room that the player was asked to open, and in which it sits",
             matchmaking::opened,
         )
+        .at_home(charges::words)
         .refuses(&[&["no_such_ticket", "not_asked", "no_such_room", "too_often"]]),
         Operation::new(
             "matchmaking.again",
@@ -74,6 +81,7 @@ fn of_searches() -> Vec<Operation> {
             "Searches on, because the player could not get into the room that was found",
             matchmaking::again,
         )
+        .at_home(charges::words)
         .refuses(&[&["no_such_ticket", "not_asked", "too_often"]]),
     ]
 }
@@ -87,6 +95,7 @@ fn of_offers() -> Vec<Operation> {
             "Offers the free seats of a match, for a minute",
             matchmaking::offer,
         )
+        .at_home(charges::offered)
         .refuses(&[&["no_such_queue", "no_such_room", "server_only", "not_yours", "too_often"]]),
         Operation::new(
             "matchmaking.withdraw",
@@ -95,6 +104,7 @@ fn of_offers() -> Vec<Operation> {
             "Takes an offer back",
             matchmaking::withdraw,
         )
+        .at_home(question)
         .refuses(&[&["not_yours"]]),
     ]
 }
