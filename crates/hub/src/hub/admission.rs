@@ -243,9 +243,11 @@ impl Hub {
     }
 
     /// Returns the address of the hub that is responsible, if it is another one of the same server.
-    fn elsewhere(&mut self, intent: &Intent) -> Option<String> {
+    fn elsewhere(&mut self, Hello { intent, auth, .. }: &Hello) -> Option<String> {
         if let (Some(cluster), Intent::Create(settings)) = (&self.cluster, intent) {
-            let is_first = self.config.shards.own() == 0 && settings.code.is_none();
+            // A token to open is good once, at the node that it is for.
+            let is_free = settings.code.is_none() && *auth == Auth::Anonymous;
+            let is_first = self.config.shards.own() == 0 && is_free;
             if let Some(address) = cluster.opens_at(is_first, || self.random.next_u32()) {
                 return Some(address);
             }
@@ -282,7 +284,7 @@ impl Hub {
         if let Some(answer) = self.cluster.as_ref().and_then(|cluster| cluster.lapsed()) {
             return Err(answer);
         }
-        if let Some(address) = self.elsewhere(&hello.intent) {
+        if let Some(address) = self.elsewhere(hello) {
             return Err(Rejection::Redirect(Redirect { address }));
         }
         let has_token = hello.auth != Auth::Anonymous;

@@ -14,6 +14,7 @@ use crate::system;
 use data_encoding::HEXLOWER;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header};
 use parlor_proto::wire::handshake::Hello;
+use ring::hmac;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -37,6 +38,15 @@ impl TicketKey {
     /// [`KeyError::NoRandomness`].
     pub fn generate() -> Result<Self, KeyError> {
         Ok(TicketKey(Arc::new(random()?)))
+    }
+
+    /// The key of one process of a cluster, by the secret that all nodes share and what names the process alone. Any
+    /// node issues tickets for it, and no other one accepts them.
+    pub fn of_process(secret: &[u8], process: &str) -> Self {
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), process.as_bytes());
+        let mut key = [0; 32];
+        key.copy_from_slice(tag.as_ref());
+        TicketKey(Arc::new(key))
     }
 
     /// Returns a ticket that is valid once, for [`TOKEN_LIFE_S_MAX`] seconds from `now_s` on.

@@ -3,11 +3,13 @@
 use super::Services;
 use super::by_realm::{ByRealm, Machine};
 use super::news::Topic;
-use crate::store::{AccountId, Saying};
+use super::seen::AWAY_ELSEWHERE_AFTER;
+use crate::store::{AccountId, Saying, StoreError};
 use core::time::Duration;
 use parlor_server::realm::Realm;
 use parlor_social::{Presence, PresenceNews};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use tokio::sync::Notify;
 
 /// The longest that the task sleeps: the clock of the services may be moved.
@@ -175,8 +177,16 @@ impl Services {
 impl Services {
     /// Records a request of a player. If it was away, searches find its rooms again.
     pub(super) async fn is_asked_by(&self, realm: &Realm, player: &AccountId) {
-        let was_away = self.seen().note((realm.clone(), player.clone()), self.time().steady());
-        if was_away && let Err(error) = self.store().wake_rooms_of(realm, player).await {
+        let noted = self.seen().note((realm.clone(), player.clone()), self.time().steady());
+        if noted.is_news
+            && self.cluster().is_some()
+            && let Err(error) = self.store().was_seen(realm, player, self.time().now_ms()).await
+        {
+            tracing::debug!(%player, %error, "other nodes do not know yet that a player is here");
+        }
+        if noted.was_away
+            && let Err(error) = self.store().wake_rooms_of(realm, player).await
+        {
             tracing::debug!(%player, %error, "the rooms of a player who is back are not found yet");
         }
     }
@@ -184,6 +194,20 @@ impl Services {
     /// Records that a player was present until this moment.
     pub(super) fn was_here(&self, realm: &Realm, player: &AccountId) {
         self.seen().note((realm.clone(), player.clone()), self.time().steady());
+    }
+
+    /// Those of these players who are present at any node of the cluster, beyond those [here](Self::is_any_here).
+    pub(super) async fn present_elsewhere(
+        &self,
+        realm: &Realm,
+        players: Vec<AccountId>,
+    ) -> Result<BTreeSet<AccountId>, StoreError> {
+        if self.cluster().is_none() || players.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let away_ms = u64::try_from(AWAY_ELSEWHERE_AFTER.as_millis()).unwrap_or(u64::MAX);
+        let since_ms = self.time().now_ms().saturating_sub(away_ms);
+        Ok(self.store().seen_of(realm, &players, since_ms).await?.into_iter().collect())
     }
 
     /// Whether any of these players is present.

@@ -15,6 +15,8 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+/// How long it is stored who was seen: longer than anybody asks.
+const SEEN_MS: u64 = 600_000;
 /// Wait between two sweeps.
 const EVERY: Duration = Duration::from_secs(600);
 /// Rest after each part, in multiples of the part's duration: deletions take at most a fifth of the store's
@@ -54,9 +56,10 @@ enum Kind {
     Inboxes,
     Bans,
     Boards,
+    Seen,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind::OldRooms,
     Kind::Rooms,
     Kind::SignIns,
@@ -65,6 +68,7 @@ const KINDS: [Kind; 8] = [
     Kind::Inboxes,
     Kind::Bans,
     Kind::Boards,
+    Kind::Seen,
 ];
 
 /// Rows deleted since the start, by kind.
@@ -96,7 +100,7 @@ impl SweptRows {
 
     fn count(&self, kind: Kind, rows: u64) {
         let counter = match kind {
-            Kind::OldRooms => return,
+            Kind::OldRooms | Kind::Seen => return,
             Kind::Rooms => &self.rooms,
             Kind::SignIns => &self.sign_ins,
             Kind::Webhooks => &self.webhooks,
@@ -142,6 +146,9 @@ impl Sweep {
             Kind::Inboxes => store.sweep_inboxes().await,
             Kind::Bans => store.sweep_bans(now_ms).await,
             Kind::Boards => store.sweep_boards(now_ms).await,
+            // Of a cluster alone.
+            Kind::Seen if services.cluster().is_none() => Ok(Swept::default()),
+            Kind::Seen => store.sweep_seen(now_ms.saturating_sub(SEEN_MS)).await,
         }
     }
 }

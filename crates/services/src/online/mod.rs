@@ -95,7 +95,7 @@ use outbox_shares::OutboxShares;
 use parlor_hub::Origin;
 use parlor_server::Time;
 use parlor_server::admission::{KeyError, SigningKey};
-use parlor_server::embed::{self, Access, Metrics, Parts, TicketKey, Tickets, lock, read_public};
+use parlor_server::embed::{self, Access, Metrics, Parts, Tickets, lock, read_public};
 use parlor_turn::RuleSets;
 use password::Passwords;
 use rand_chacha::ChaCha12Rng;
@@ -110,6 +110,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use table::{Answer, Caller, Operation};
 use thiserror::Error;
+use tickets::TicketKeys;
 use tokens::Tokens;
 pub use tokens::{OPERATOR_LIFE_S_MAX, operator_token};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -173,7 +174,7 @@ struct Inner {
     tokens: Tokens,
     refresh_key: RefreshKey,
     room_ids: RoomIdKey,
-    tickets: TicketKey,
+    tickets: TicketKeys,
     passwords: Passwords,
     new_accounts: Charges,
     room_locks: RoomLocks,
@@ -228,8 +229,7 @@ impl Online {
         let own = Arc::new(SigningKey::from_kept(&signing).ok_or(OnlineError::SigningKey)?);
         let refresh_key = RefreshKey::of(&kept_key(&store, REFRESH_KEY).await?);
         let room_ids = RoomIdKey::of(&kept_key(&store, ROOM_ID_KEY).await?);
-        let tickets = TicketKey::generate()?;
-        access.accept_tickets(Tickets::of(&tickets));
+        let tickets = TicketKeys::begin(&store).await?;
         let operator = config.operator_key.as_deref().map(read_public).transpose()?;
         let runtime = runtime().map_err(OnlineError::Thread)?;
         let mut random = ChaCha12Rng::from_seed(embed::random().map_err(no_randomness)?);
@@ -250,6 +250,8 @@ impl Online {
                 return Err(error);
             }
         };
+        let tickets = tickets.of_server(cluster.as_deref());
+        access.accept_tickets(Tickets::of(tickets.own()));
         let inner = Inner {
             store,
             cluster,

@@ -14,13 +14,14 @@ use super::password::Passwords;
 use super::rooms::{RoomLocks, Seekers, Subscriptions};
 use super::secrets::{RefreshKey, RoomIdKey};
 use super::seen::Seen;
+use super::tickets::TicketKeys;
 use super::tokens::Tokens;
 use super::{Services, webhook};
 use crate::cluster::{Cluster, Duty};
 use crate::store::Store;
 use core::time::Duration;
 use parlor_server::Time;
-use parlor_server::embed::{Access, TicketKey};
+use parlor_server::embed::Access;
 use parlor_turn::RuleSets;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ impl Services {
         &self.0.tokens
     }
 
-    pub(super) fn tickets(&self) -> &TicketKey {
+    pub(super) fn tickets(&self) -> &TicketKeys {
         &self.0.tickets
     }
 

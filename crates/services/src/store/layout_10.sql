@@ -100,3 +100,11 @@ CREATE {unlogged} TABLE presence (
     PRIMARY KEY (realm, account, node)
 {small};
 CREATE INDEX presence_of_node ON presence (node, incarnation);
+
+-- Players of a cluster, and when they made a request last, give or take half a minute.
+CREATE TABLE players_seen (
+    realm {text} NOT NULL,
+    account {text} NOT NULL,
+    at_ms {int} NOT NULL,
+    PRIMARY KEY (realm, account)
+{small};

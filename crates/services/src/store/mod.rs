@@ -52,6 +52,7 @@ mod restore;
 mod rooms;
 mod saves;
 mod secrets;
+mod seen;
 mod sign_ins;
 mod sql;
 mod sqlite;

@@ -32,7 +32,7 @@ pub(crate) struct PresenceRow {
 
 /// Texts of rows, for one parameter: lines, each behind a sign, because PostgreSQL takes an empty text for no line. No
 /// text has a control character.
-fn lines<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn lines<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     texts.map(|text| format!("-{text}")).collect::<Vec<_>>().join("\n")
 }
 

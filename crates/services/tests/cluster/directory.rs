@@ -10,7 +10,11 @@ use parlor_testing::{Client, creating, joining, within};
 use serde_json::{Value, json};
 
 /// A member that follows what the nodes say: it is seated, or refused.
-async fn follow(nodes: &Nodes, first: usize, hello: &Hello) -> (Client, Result<RoomCode, Refusal>, usize) {
+pub(crate) async fn follow(
+    nodes: &Nodes,
+    first: usize,
+    hello: &Hello,
+) -> (Client, Result<RoomCode, Refusal>, usize) {
     let mut at = first;
     within(async {
         loop {

@@ -13,3 +13,4 @@ mod nodes;
 mod notices;
 mod rooms;
 mod shared;
+mod tickets;

@@ -1,7 +1,9 @@
 //! What nodes do once for all of them: rooms for seekers, calls of the webhook, duties, kept matches.
 
 use crate::common::{Nodes, Setup, nodes, nodes_with};
+use core::time::Duration;
 use parlor_proto::wire::handshake::{Auth, Hello};
+use parlor_server::Time;
 use parlor_services::WebhookConfig;
 use parlor_testing::{Service, opening, told_service, within};
 use serde_json::json;
@@ -39,6 +41,43 @@ async fn seekers_at_two_nodes_find_one_room() {
         nodes[0].good("POST", &format!("/rooms/{one}/leave"), &ada, json!({})).await;
     }
     assert_eq!(asked(&nodes, "SELECT holder FROM SCHEMA.locks WHERE name LIKE 'opening/%'").await, None);
+    nodes.end().await;
+}
+
+#[tokio::test]
+async fn threat_51_a_seeker_finds_players_who_are_at_another_node_and_none_who_is_away() {
+    const AWAY: Duration = Duration::from_secs(200);
+    let time = Time::default();
+    let Some(nodes) = nodes_with(2, |_, setup| setup.config.time = time.clone()).await else { return };
+    let config = json!({ "game": "draw", "players": { "min": 4, "max": 4 }, "auto_start": false });
+    let seek = async |node: usize, token: &str| {
+        let input = json!({ "config": config });
+        let found = nodes[node].good("POST", "/rooms/join-or-create", token, input).await;
+        found["room"]["id"].as_str().unwrap().to_owned()
+    };
+    let (ada, bob) = (nodes[0].player("ada").await.0, nodes[1].player("bob").await.0);
+    let (cid, dan) = (nodes[1].player("cid").await.0, nodes[1].player("dan").await.0);
+    let room = seek(0, &ada).await;
+    // From here on a player of whom a node knows nothing is away.
+    time.pass(AWAY);
+    nodes[0].good("GET", "/rooms/mine", &ada, json!({})).await;
+    assert_eq!(seek(1, &bob).await, room, "she makes requests at her node");
+    nodes[1].good("POST", &format!("/rooms/{room}/leave"), &bob, json!({})).await;
+    let mut socket = nodes[0].socket().await;
+    socket.say(&json!({ "id": 0, "op": "account.me", "token": ada }).to_string()).await;
+    while !socket.hear().await["output"].is_object() {}
+    time.pass(AWAY);
+    within(async {
+        let connected = "SELECT account FROM SCHEMA.presence";
+        while asked(&nodes, connected).await.is_none() {}
+    })
+    .await;
+    assert_eq!(seek(1, &cid).await, room, "she is connected to her node");
+    nodes[1].good("POST", &format!("/rooms/{room}/leave"), &cid, json!({})).await;
+    drop(socket);
+    within(async { while asked(&nodes, "SELECT account FROM SCHEMA.presence").await.is_some() {} }).await;
+    time.pass(AWAY);
+    assert_ne!(seek(1, &dan).await, room, "nobody is there");
     nodes.end().await;
 }
 

@@ -23,12 +23,11 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Players of one question.
 const AT_ONCE: usize = 5_000;
 
-/// Which of these players are here? With `lately` also those who asked something a moment ago.
+/// Which of these players are here?
 #[derive(Serialize, Deserialize)]
 struct Players {
     realm: String,
     accounts: Vec<String>,
-    lately: bool,
 }
 
 impl Services {
@@ -57,24 +56,6 @@ impl Services {
         (answers, is_whole)
     }
 
-    /// Those of these players who are at another node, or were a moment ago. All of them if a node does not answer.
-    pub(in crate::online) async fn present_elsewhere(
-        &self,
-        realm: &Realm,
-        players: Vec<AccountId>,
-    ) -> BTreeSet<AccountId> {
-        if self.cluster().is_none() || players.is_empty() {
-            return BTreeSet::new();
-        }
-        let accounts = players.iter().map(AccountId::to_string).collect();
-        let question = Players { realm: realm.path().to_owned(), accounts, lately: true };
-        let (answers, is_whole) = self.ask_others::<Vec<usize>>(PRESENT, &question).await;
-        if !is_whole {
-            return players.into_iter().collect();
-        }
-        answers.into_iter().flatten().filter_map(|at| players.get(at).cloned()).collect()
-    }
-
     /// Players of the lobbies and searches of a realm.
     fn players_at_home(&self, realm: &Realm) -> BTreeSet<String> {
         let mut players: BTreeSet<String> = self.players_of_lobbies(realm).into_iter().collect();
@@ -87,7 +68,7 @@ impl Services {
         lock(&self.homes().absent).retain(|(of, player)| of != realm || players.contains(player));
         let players: Vec<String> = players.into_iter().collect();
         for part in players.chunks(AT_ONCE) {
-            let question = Players { realm: realm.path().to_owned(), accounts: part.to_vec(), lately: false };
+            let question = Players { realm: realm.path().to_owned(), accounts: part.to_vec() };
             let (answers, is_whole) = self.ask_others::<Vec<usize>>(PRESENT, &question).await;
             let elsewhere: BTreeSet<usize> = answers.into_iter().flatten().collect();
             for (at, player) in part.iter().enumerate() {
@@ -140,14 +121,10 @@ pub(super) fn answer(services: &Services, handlers: &mut Handlers) {
 }
 
 fn present(services: &Services, body: &Bytes) -> line::Answer {
-    let Players { realm, accounts, lately } = read(body)?;
+    let Players { realm, accounts } = read(body)?;
     let realm = realm_of(&realm)?;
-    let is_here = |account: &str| {
-        AccountId::new(account).is_ok_and(|account| match lately {
-            true => services.is_any_here(&realm, &[account]),
-            false => services.feeds().has(&realm, &account),
-        })
-    };
+    let is_here =
+        |account: &str| AccountId::new(account).is_ok_and(|account| services.feeds().has(&realm, &account));
     let here: Vec<usize> =
         accounts.iter().enumerate().filter(|(_, account)| is_here(account)).map(|(at, _)| at).collect();
     write(&here)

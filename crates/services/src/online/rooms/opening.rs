@@ -1,8 +1,9 @@
 //! The right to open a room of a game, among all nodes of a cluster. Seekers at two nodes find the same room by it.
 
 use super::seekers::OpeningLock;
-use crate::online::Services;
+use crate::cluster::Cluster;
 use crate::online::failure::Failure;
+use crate::store::Store;
 use core::time::Duration;
 use tokio::time::Instant;
 
@@ -17,7 +18,7 @@ pub(super) const STORED_WITHIN_MS: u64 = 6_000;
 
 /// The right, until it is given back or its time is over.
 pub(super) struct Right<'a> {
-    services: &'a Services,
+    store: &'a Store,
     /// The lock's name and holder; `None` for a server alone, which needs none.
     lock: Option<(String, String)>,
     began: Instant,
@@ -28,16 +29,20 @@ impl<'a> Right<'a> {
     ///
     /// # Errors
     /// Unavailable, if it is not to be had in bounded time.
-    pub(super) async fn take(services: &'a Services, opening_lock: &OpeningLock) -> Result<Self, Failure> {
-        let Some(cluster) = services.cluster() else {
-            return Ok(Right { services, lock: None, began: Instant::now() });
+    pub(super) async fn take(
+        store: &'a Store,
+        cluster: Option<&Cluster>,
+        opening_lock: &OpeningLock,
+    ) -> Result<Self, Failure> {
+        let Some(cluster) = cluster else {
+            return Ok(Right { store, lock: None, began: Instant::now() });
         };
         let (name, holder) = (opening_lock.name(), cluster.holder());
         let until = Instant::now() + TIME;
         loop {
             let began = Instant::now();
-            if services.store().take_lock(&name, &holder, TIME).await? {
-                return Ok(Right { services, lock: Some((name, holder)), began });
+            if store.take_lock(&name, &holder, TIME).await? {
+                return Ok(Right { store, lock: Some((name, holder)), began });
             }
             if Instant::now() >= until {
                 return Err(busy());
@@ -57,7 +62,7 @@ impl<'a> Right<'a> {
     /// Gives it back.
     pub(super) async fn give_back(self) {
         let Some((name, holder)) = self.lock else { return };
-        if let Err(error) = self.services.store().release_lock(&name, &holder).await {
+        if let Err(error) = self.store.release_lock(&name, &holder).await {
             tracing::debug!(%error, "the right to open a room ends by its time");
         }
     }

@@ -195,14 +195,12 @@ impl<'a> Search<'a> {
     /// [`part`](Self::part).
     pub(super) async fn present(&mut self) -> Result<Option<Vec<RoomListing>>, Failure> {
         let Some(page) = self.read(self.bounds.part).await? else { return Ok(None) };
-        let is_local = |room: &RoomListing| self.services.is_any_here(self.realm, &room.players);
-        let others =
-            page.iter().filter(|room| !is_local(room)).flat_map(|room| room.players.clone()).collect();
-        let elsewhere = self.services.present_elsewhere(self.realm, others).await;
-        let is_here = |room: &RoomListing| {
-            is_local(room) || room.players.iter().any(|player| elsewhere.contains(player))
-        };
-        let (here, away): (Vec<_>, Vec<_>) = page.into_iter().partition(is_here);
+        let is_here = |room: &RoomListing| self.services.is_any_here(self.realm, &room.players);
+        let unknown = page.iter().filter(|room| !is_here(room)).flat_map(|room| room.players.clone());
+        let elsewhere = self.services.present_elsewhere(self.realm, unknown.collect()).await?;
+        let is_present =
+            |room: &RoomListing| room.players.iter().any(|it| elsewhere.contains(it)) || is_here(room);
+        let (here, away): (Vec<_>, Vec<_>) = page.into_iter().partition(is_present);
         self.lay_asleep(away).await?;
         Ok(Some(here.into_iter().filter(|room| self.wanted.choose(room).is_some()).collect()))
     }
@@ -215,8 +213,12 @@ impl<'a> Search<'a> {
         let asleep: Vec<(RoomId, u64)> = rooms.iter().map(|room| (room.id.clone(), room.version)).collect();
         self.services.store().rooms_asleep(self.realm, asleep).await?;
         // A player that returned meanwhile found no hidden room to show again.
+        let players = rooms.iter().flat_map(|room| room.players.clone()).collect();
+        let elsewhere = self.services.present_elsewhere(self.realm, players).await?;
         for player in rooms.iter().flat_map(|room| &room.players) {
-            if self.services.is_any_here(self.realm, core::slice::from_ref(player)) {
+            if self.services.is_any_here(self.realm, core::slice::from_ref(player))
+                || elsewhere.contains(player)
+            {
                 self.services.store().wake_rooms_of(self.realm, player).await?;
             }
         }

@@ -115,7 +115,7 @@ pub(crate) async fn join_or_create(
         return Ok(answer);
     }
     let _opening = opening_lock.enter(now_ms).await;
-    let right = Right::take(&services, opening_lock).await?;
+    let right = Right::take(services.store(), services.cluster().map(AsRef::as_ref), opening_lock).await?;
     let answer = async {
         if let Some(answer) = seeker.seat(Some(unseen_since_ms)).await? {
             return Ok(answer);
