@@ -3,6 +3,8 @@
 # finds its address in PARLOR_POSTGRES: a socket in the server's own folder. Over TCP the server is at PARLOR_POSTGRES_TLS, with TLS
 # alone and on this machine alone; PARLOR_POSTGRES_ROOTS is the certificate that vouches for it, by the name localhost.
 #
+# PARLOR_POSTGRES_RESTART is a command that restarts the server as after a crash.
+#
 #     xtask/scratch-postgres.sh cargo test -p parlor-services --test store
 set -eu
 
@@ -58,5 +60,7 @@ PARLOR_POSTGRES_TLS="postgres://parlor@localhost:$port/postgres"
 PARLOR_POSTGRES_ROOTS="$folder/roots"
 cp "$folder/data/server.crt" "$PARLOR_POSTGRES_ROOTS"
 export PARLOR_POSTGRES_TLS PARLOR_POSTGRES_ROOTS
-export PARLOR_POSTGRES
+PARLOR_POSTGRES_RESTART="$bin/pg_ctl -D $folder/data -m immediate -w restart -l $folder/data/said"
+if [ "$(id -u)" = 0 ]; then PARLOR_POSTGRES_RESTART="cd / && runuser -u postgres -- $PARLOR_POSTGRES_RESTART"; fi
+export PARLOR_POSTGRES PARLOR_POSTGRES_RESTART
 "$@"

@@ -196,7 +196,9 @@ fn plan_cluster(_: &Path, _: Level) -> Result<Work, Missing> {
         let scripts = Invocation::new("sh").args("xtask/scratch-postgres.sh sh xtask/scratch-nats.sh");
         scripts.args("cargo test --workspace --all-features").args(tests)
     };
-    Ok(Work::Run(vec![run("--test cluster"), run("--lib cluster::bus")]))
+    // Tests of nodes as processes run the program.
+    let program = Invocation::new("cargo").args("build --workspace --all-features --bin parlor");
+    Ok(Work::Run(vec![program, run("--test cluster"), run("--lib cluster::bus")]))
 }
 
 /// Its versions are pinned with their hashes, and installed below target/.

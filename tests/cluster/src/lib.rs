@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
 mod node;
+mod postgres;
 mod relay;
 
 pub use node::{Cluster, Node};
+pub use postgres::Postgres;
 pub use relay::Relay;

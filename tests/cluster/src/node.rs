@@ -1,11 +1,12 @@
 //! Nodes, and what is asked of them.
 
+use crate::postgres::Postgres;
 use crate::relay::Relay;
 use core::net::{Ipv4Addr, SocketAddr};
 use parlor_server::admission::SigningKey;
 use parlor_services::operator_token;
 use parlor_services::store::Role;
-use parlor_testing::{HANG, Scratch, exchange, postgres, within};
+use parlor_testing::{HANG, Scratch, exchange, postgres, postgres_at, within};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -13,6 +14,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
+use tokio_postgres::NoTls;
 
 /// A cluster on a schema of its own.
 pub struct Cluster {
@@ -40,12 +42,26 @@ pub struct Node {
 impl Cluster {
     /// Makes one, if there is a PostgreSQL server.
     pub async fn new() -> Option<Self> {
-        let scratch = postgres().await?;
+        Some(Self::on(&std::env::var("PARLOR_POSTGRES").unwrap_or_default(), postgres().await?))
+    }
+
+    /// Makes one on a PostgreSQL server of its own.
+    pub async fn at(server: &Postgres) -> Self {
+        Self::on(&server.address, postgres_at(&server.address).await)
+    }
+
+    fn on(server: &str, scratch: Scratch) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let key = SigningKey::generate().unwrap();
         key.write_new(&folder.path().join("operator")).unwrap();
-        let server = socket_of(&std::env::var("PARLOR_POSTGRES").unwrap());
-        Some(Cluster { scratch, key, folder, server })
+        Cluster { scratch, key, folder, server: socket_of(server) }
+    }
+
+    /// Connects again, after a restart of the server.
+    pub async fn connect_again(&mut self, server: &Postgres) {
+        let (operator, connection) = tokio_postgres::connect(&server.address, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        self.scratch.operator = operator;
     }
 
     /// Starts a node, and waits until it holds its lease.
@@ -99,6 +115,13 @@ impl Cluster {
     pub async fn row(&self, node: &str, column: &str) -> i64 {
         let statement = format!("SELECT {column} FROM {}.nodes WHERE id = $1", self.scratch.schema);
         self.scratch.operator.query_one(&statement, &[&node]).await.unwrap().get(0)
+    }
+
+    /// For how long the database's server has run.
+    pub async fn database_up_ms(&self) -> i64 {
+        let statement =
+            "SELECT (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint";
+        self.scratch.operator.query_one(statement, &[]).await.unwrap().get(0)
     }
 
     /// Ends the session with a node's lock. Returns how many there were.

@@ -16,7 +16,7 @@ pub use client::{Client, HANG, Seen, creating, joining, opening, within};
 pub use document::{Described, Document};
 pub use hall::Hall;
 pub use nats::{NatsServer, nats_programs};
-pub use postgres::{Scratch, postgres};
+pub use postgres::{Scratch, postgres, postgres_at};
 pub use server::{Answer, TestServer, dial, exchange, local};
 pub use service::{Service, Socket, told_service};
 pub use web::Page;

@@ -19,14 +19,19 @@ pub async fn postgres() -> Option<Scratch> {
         println!("skipped on PostgreSQL: PARLOR_POSTGRES names no server");
         return None;
     };
-    let (operator, connection) = tokio_postgres::connect(&server, NoTls).await.expect("the server");
+    Some(postgres_at(&server).await)
+}
+
+/// Makes one on this server.
+pub async fn postgres_at(server: &str) -> Scratch {
+    let (operator, connection) = tokio_postgres::connect(server, NoTls).await.expect("the server");
     tokio::spawn(connection);
     // The keys of a fresh one are random.
     let schema = format!("test_{:016x}", RandomState::new().hash_one(()));
     operator.batch_execute(&format!("CREATE SCHEMA {schema}")).await.expect("a schema");
     let joint = if server.contains('?') { '&' } else { '?' };
     let address = format!("{server}{joint}application_name={schema}&options=-csearch_path%3D{schema}");
-    Some(Scratch { address, operator, schema })
+    Scratch { address, operator, schema }
 }
 
 impl Scratch {

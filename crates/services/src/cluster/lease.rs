@@ -134,6 +134,8 @@ struct Driver {
     timeline: Option<Timeline>,
     /// Since when heartbeats were answered one after the other, and when the last one was.
     answered: Option<(Duration, Duration)>,
+    /// Whether the last request failed, since a heartbeat was answered.
+    is_failing: bool,
     until_look: Duration,
     is_looking: bool,
     looked: Duration,
@@ -174,6 +176,7 @@ impl Driver {
             turned: uptime(),
             timeline: None,
             answered: None,
+            is_failing: false,
             until_look: Duration::ZERO,
             is_looking: false,
             looked: Duration::ZERO,
@@ -261,6 +264,7 @@ impl Driver {
                 }
             }
             Event::Heartbeat(Ok(Some(renewed)), took) => {
+                self.is_failing = false;
                 let quarantine = self.quarantine(&renewed);
                 if let Some(heard) = &*lock(&self.shared.heard) {
                     heard(Heard { took, store_us: renewed.now_us });
@@ -285,7 +289,12 @@ impl Driver {
     }
 
     fn failed(&mut self, request: Request, error: &dyn core::fmt::Display) {
-        tracing::warn!(node = %self.id, ?request, %error, "the store did not answer a node's request: it is repeated");
+        // Once for an outage: a request is repeated several times a second.
+        if core::mem::replace(&mut self.is_failing, true) {
+            tracing::debug!(node = %self.id, ?request, %error, "a request of the node is repeated");
+        } else {
+            tracing::warn!(node = %self.id, ?request, %error, "the store does not answer the node: it is asked again until it does");
+        }
         self.tenure.handle_failed(request);
     }
 

@@ -1,5 +1,5 @@
 use core::time::Duration;
-use parlor_cluster::{Cluster, Node};
+use parlor_cluster::{Cluster, Node, Postgres};
 use parlor_proto::RoomCode;
 use parlor_proto::session::{Event, Rejection};
 use parlor_proto::wire::handshake::Hello;
@@ -56,11 +56,16 @@ async fn a_killed_node_is_gone_within_a_second_and_a_bit() {
     a.until_sees("b", "serving").await;
     // It judges others once its own heartbeats were answered for as long as a lease is.
     judges(&a).await;
+    let (_host, _guest, code) = room(&b).await;
     b.kill().await;
     let since = Instant::now();
     a.until_sees("b", "gone").await;
-    println!("gone after {} ms", since.elapsed().as_millis());
     assert!(since.elapsed() < Duration::from_secs(3), "before its lease was over: by its lock");
+    // Its room is not said to be nowhere: it may come back.
+    let (_, joined) = hello(&a, joining(code, None)).await;
+    assert!(matches!(joined, Event::Rejected(Rejection::RetryAfter(_))), "{joined:?}");
+    let (_, place) = a.ask("GET", &format!("/admin/where/{code}")).await;
+    assert_eq!((&place["node"], &place["is_served"]), (&"b".into(), &false.into()));
     let again = cluster.start("b").await;
     a.until_sees("b", "serving").await;
     again.end().await;
@@ -179,4 +184,35 @@ async fn a_lost_lock_is_taken_again_and_the_node_goes_on() {
     a.end().await;
     b.end().await;
     cluster.scratch.remove().await;
+}
+
+#[tokio::test]
+async fn a_restart_of_the_database_ends_no_room_and_declares_nobody_gone() {
+    let Some(mut server) = Postgres::start().await else { return };
+    let mut cluster = Cluster::at(&server).await;
+    let (a, b) = (cluster.start("a").await, cluster.start("b").await);
+    judges(&a).await;
+    let incarnations = (cluster.row("a", "incarnation").await, cluster.row("b", "incarnation").await);
+    let (mut host, mut guest, code) = room(&a).await;
+    server.restart().await;
+    cluster.connect_again(&server).await;
+    for node in [&a, &b] {
+        node.until("it has lapsed", |nodes| nodes["standing"] == "lapsed").await;
+    }
+    // All locks were free at once.
+    decides_nothing(&a, code).await;
+    goes_on(&mut host, &mut guest).await;
+    for node in [&a, &b] {
+        node.until("it has its lease again", |nodes| nodes["standing"] == "held").await;
+    }
+    let up_ms = cluster.database_up_ms().await;
+    assert!(up_ms >= 3_000, "decided after {up_ms} ms: nobody is sure of the locks yet");
+    judges(&b).await;
+    assert_eq!((cluster.row("a", "incarnation").await, cluster.row("b", "incarnation").await), incarnations);
+    let (_third, joined) = hello(&a, joining(code, None)).await;
+    assert!(matches!(joined, Event::Welcome(_)), "{joined:?}");
+    a.end().await;
+    b.end().await;
+    cluster.scratch.remove().await;
+    server.end().await;
 }
