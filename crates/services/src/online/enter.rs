@@ -10,6 +10,9 @@ use parlor_transport::discovery::ServerAddress;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
+/// What a node has; nothing of it alone.
+type Entered = (Option<Arc<Cluster>>, Option<Hints>, Option<Inputs>);
+
 /// Makes the server a node of its cluster, if it has one.
 pub(super) async fn enter(
     config: Option<ClusterConfig>,
@@ -17,8 +20,8 @@ pub(super) async fn enter(
     addresses: Vec<ServerAddress>,
     (time, process): (&Time, &Arc<str>),
     runtime: &Runtime,
-) -> Result<Option<(Arc<Cluster>, Hints, Inputs)>, OnlineError> {
-    let Some(config) = config else { return Ok(None) };
+) -> Result<Entered, OnlineError> {
+    let Some(config) = config else { return Ok((None, None, None)) };
     let (store, time, process) = (store.clone(), time.clone(), Arc::clone(process));
     let entering = runtime.spawn(async move {
         // Before others see the node: it hears what they tell it.
@@ -27,7 +30,7 @@ pub(super) async fn enter(
         let orders = OrderReader::begin(&store).await?;
         let cluster = Cluster::start(&config, &store, addresses, (time, &process)).await?;
         let (hints, inputs) = Hints::new(&config.node, bus, orders);
-        Ok((cluster, hints, inputs))
+        Ok((Some(cluster), Some(hints), Some(inputs)))
     });
-    entering.await.map_err(|error| OnlineError::Thread(error.into()))?.map(Some)
+    entering.await.map_err(|error| OnlineError::Thread(error.into()))?
 }

@@ -242,8 +242,7 @@ impl Online {
         let server: Arc<str> = HEXLOWER.encode(&embed::random::<16>().map_err(no_randomness)?).into();
         let entered = enter(config.cluster, &store, addresses, (&time, &server), &runtime).await;
         let (cluster, hints, inputs) = match entered {
-            Ok(None) => (None, None, None),
-            Ok(Some((cluster, hints, inputs))) => (Some(cluster), Some(hints), Some(inputs)),
+            Ok(entered) => entered,
             Err(error) => {
                 // Its drop would block, which this thread must not.
                 runtime.shutdown_background();
@@ -295,21 +294,32 @@ impl Online {
         }
         matches::begin(&services, &server).await?;
         let keeping = runtime.spawn(matches::keep(services.clone(), kept, Arc::clone(&server)));
-        runtime.spawn(matches::look_after(services.clone(), server, config.keep_matches_days));
-        runtime.spawn(deadlines::watch(services.clone()));
-        runtime.spawn(boards::look_after(services.clone()));
-        runtime.spawn(games::watch(services.clone()));
-        runtime.spawn(here::watch(services.clone()));
-        runtime.spawn(matchmaking::watch(services.clone()));
-        runtime.spawn(homes::look_after(services.clone()));
-        runtime.spawn(lives::look_after(services.clone()));
-        if let Some(inputs) = inputs {
-            hints::start(&services, inputs);
-        }
-        if let Some(target) = webhook {
-            runtime.spawn(webhook::deliver(services.clone(), target));
-        }
+        begin_tasks(&services, inputs, webhook, (server, config.keep_matches_days));
         Ok(Online { services, running: Mutex::new(Some(Running { keeping, runtime })) })
+    }
+}
+
+/// Starts the tasks that run as long as the services.
+fn begin_tasks(
+    services: &Services,
+    inputs: Option<hints::Inputs>,
+    webhook: Option<Arc<webhook::Target>>,
+    (server, keep_matches_days): (Arc<str>, u64),
+) {
+    let handle = services.handle();
+    handle.spawn(matches::look_after(services.clone(), server, keep_matches_days));
+    handle.spawn(deadlines::watch(services.clone()));
+    handle.spawn(boards::look_after(services.clone()));
+    handle.spawn(games::watch(services.clone()));
+    handle.spawn(here::watch(services.clone()));
+    handle.spawn(matchmaking::watch(services.clone()));
+    handle.spawn(homes::look_after(services.clone()));
+    handle.spawn(lives::look_after(services.clone()));
+    if let Some(inputs) = inputs {
+        hints::start(services, inputs);
+    }
+    if let Some(target) = webhook {
+        handle.spawn(webhook::deliver(services.clone(), target));
     }
 }
 

@@ -122,3 +122,72 @@ async fn within<T>(
         Err(_) => Err("PostgreSQL does not answer".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::postgres;
+    use parlor_testing::within;
+    use std::net::TcpListener;
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::{Child, Command, Stdio};
+
+    /// A PgBouncer before the PostgreSQL of the tests, if both are there.
+    struct Pool {
+        server: Child,
+        port: u16,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Drop for Pool {
+        fn drop(&mut self) {
+            let _ = self.server.kill();
+            let _ = self.server.wait();
+        }
+    }
+
+    fn pool(mode: &str) -> Option<Pool> {
+        let server: tokio_postgres::Config = std::env::var("PARLOR_POSTGRES").ok()?.parse().unwrap();
+        let [tokio_postgres::config::Host::Unix(place)] = server.get_hosts() else { return None };
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let settings = format!(
+            "[databases]\n* = host={} port={} user=parlor\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             unix_socket_dir =\nauth_type = any\npool_mode = {mode}\n",
+            place.display(),
+            server.get_ports()[0]
+        );
+        let path = folder.path().join("settings");
+        std::fs::write(&path, settings).unwrap();
+        // It refuses to run as root, as PostgreSQL does.
+        let program = "if [ \"$(id -u)\" = 0 ]; then exec setpriv --reuid=postgres --regid=postgres --clear-groups pgbouncer \"$0\"; else exec pgbouncer \"$0\"; fi";
+        let has_it = Command::new("sh").args(["-c", "command -v pgbouncer"]).stdout(Stdio::null()).status();
+        if !has_it.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        let mut starting = Command::new("sh");
+        starting.args(["-c", program]).arg(&path).stdout(Stdio::null()).stderr(Stdio::null());
+        Some(Pool { server: starting.spawn().unwrap(), port, _folder: folder })
+    }
+
+    async fn tested(pool: &Pool) -> Result<(), String> {
+        let address = format!("postgres://parlor@127.0.0.1:{}/postgres", pool.port);
+        let address = ListenerAddress(postgres::parse(&address).unwrap());
+        within(async {
+            while address.listen().await.is_err() {
+                tokio::task::yield_now().await;
+            }
+            address.test().await
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn a_pool_that_lends_connections_for_transactions_is_refused_by_what_to_do() {
+        let (Some(sessions), Some(transactions)) = (pool("session"), pool("transaction")) else { return };
+        tested(&sessions).await.unwrap();
+        let error = tested(&transactions).await.unwrap_err();
+        assert!(error.contains("PgBouncer in transaction mode"), "{error}");
+    }
+}

@@ -99,7 +99,7 @@ impl Store {
                 "SELECT id, node, realm, account, kind, body, at_us FROM orders WHERE id > $1 OR (id > $2
                      AND at_us > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $3)
                  ORDER BY id LIMIT $4",
-                params![last, last.saturating_sub(OVERLAP), OVERLAP_US, OVERLAP as usize + PAGE_MAX],
+                params![last, last.saturating_sub(OVERLAP), OVERLAP_US, OVERLAP + PAGE_MAX as u64],
             )?;
             rows.into_iter().map(|mut row| read(&mut row)).collect()
         })

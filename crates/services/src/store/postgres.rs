@@ -117,7 +117,7 @@ pub(super) fn inspect(address: &str) -> Result<(Option<u64>, Option<String>), Op
 }
 
 /// Parses the address of a server.
-fn parse(address: &str) -> Result<Reached, OpenError> {
+pub(super) fn parse(address: &str) -> Result<Reached, OpenError> {
     let refused = |sentence| OpenError::Address { address: without_password(address), sentence };
     let (protection, plain) = Protection::take(address).map_err(refused)?;
     let mut config: Config = plain

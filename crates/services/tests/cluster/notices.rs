@@ -71,9 +71,8 @@ async fn hears_said(socket: &mut Socket, kind: &str) -> String {
 async fn closes(socket: &mut Socket) -> (CloseCode, String) {
     within(async {
         loop {
-            match socket.socket.next().await.unwrap().unwrap() {
-                Message::Close(Some(frame)) => return (frame.code, frame.reason.to_string()),
-                _ => {}
+            if let Message::Close(Some(frame)) = socket.socket.next().await.unwrap().unwrap() {
+                return (frame.code, frame.reason.to_string());
             }
         }
     })
@@ -86,6 +85,12 @@ async fn figure(node: &Node, name: &str) -> u64 {
     let answer = exchange(addr, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let line = answer.body().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name} in {}", answer.body())).parse().unwrap()
+}
+
+/// A sweep may come between a commit and its hint. It does so seldom.
+async fn found_by_chance(node: &Node, what: &str) {
+    let found = figure(node, &format!("parlor_sweep_found_total{{what=\"{what}\"}}")).await;
+    assert!(found <= 2, "sweeps found {found} {what}");
 }
 
 /// Ada sits at the first node and bob at the second. What is said at either is told once and in order at both.
@@ -124,7 +129,7 @@ async fn players_at_two_nodes_hear_each_other_at_once() {
     for node in 0..2 {
         assert_eq!(figure(&nodes[node], "parlor_bus_up").await, 1);
         assert!(figure(&nodes[node], "parlor_hints_total{way=\"heard\"}").await >= 6);
-        assert_eq!(figure(&nodes[node], "parlor_sweep_found_total{what=\"notices\"}").await, 0);
+        found_by_chance(&nodes[node], "notices").await;
     }
     nodes.end().await;
 }
@@ -135,6 +140,7 @@ async fn players_at_two_nodes_hear_each_other_over_nats() {
         let nats = NatsServer::start(&program, &[]);
         let Some(nodes) = over(Some(&nats.address())).await else { return };
         players_at_two_nodes_hear_each_other(&nodes, BEFORE_SWEEPS).await;
+        found_by_chance(&nodes[0], "notices").await;
         nodes.end().await;
     }
 }
@@ -166,6 +172,7 @@ async fn what_is_too_large_for_the_bus_is_read_from_the_inbox() {
     assert!(large.to_string().len() > 12_000, "{large}");
     assert_eq!(hears_said(&mut at_b, "event").await, "after");
     assert!(began.elapsed() < BEFORE_SWEEPS, "{:?}", began.elapsed());
+    found_by_chance(&nodes[1], "notices").await;
     nodes.end().await;
 }
 
@@ -249,6 +256,7 @@ async fn a_ban_is_heard(nodes: &Nodes, limit: Duration) {
 async fn a_ban_at_one_node_is_heard_at_the_other_at_once() {
     let Some(nodes) = over(None).await else { return };
     a_ban_is_heard(&nodes, Duration::from_secs(2)).await;
+    assert!(figure(&nodes[1], "parlor_hints_total{way=\"heard\"}").await >= 2);
     nodes.end().await;
 }
 
@@ -295,5 +303,40 @@ async fn a_role_that_is_taken_at_one_node_is_gone_at_the_other() {
     let began = Instant::now();
     within(async { while nodes[1].call("GET", "/account", Some(&ada), json!({})).await.0 != 401 {} }).await;
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    nodes.end().await;
+}
+
+#[tokio::test]
+async fn an_account_that_is_deleted_at_one_node_is_put_out_at_the_other() {
+    let Some(nodes) = over(None).await else { return };
+    let (ada, id) = nodes[1].player("ada").await;
+    let mut socket = feed(&nodes[1], &ada).await;
+    nodes[0].good("POST", "/account/delete", &ada, json!({ "account": id })).await;
+    closes(&mut socket).await;
+    within(async { while nodes[1].call("GET", "/account", Some(&ada), json!({})).await.0 == 200 {} }).await;
+    nodes.end().await;
+}
+
+#[tokio::test]
+async fn what_was_ordered_before_a_node_started_concerns_nobody_there_and_is_deleted_when_it_is_old() {
+    let Some(mut nodes) = over(None).await else { return };
+    let (ada, id) = nodes[0].player("ada").await;
+    let ban = json!({ "account": id, "reason": "cheats" });
+    let admin = nodes.operator(Role::Admin);
+    nodes[0].good("POST", "/admin/bans", &admin, ban).await;
+    nodes[0].good("POST", "/admin/bans/lift", &admin, json!({ "account": id })).await;
+    let old = "UPDATE orders SET at_us = at_us - 86400000000 - 60000000 WHERE kind = 'ban'";
+    let schema = nodes.scratch.schema.clone();
+    let operator = &nodes.scratch.operator;
+    operator.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
+    assert_eq!(operator.execute(old, &[]).await.unwrap(), 1);
+    nodes.start(|_, _| {}).await;
+    let mut socket = feed(&nodes[2], &ada).await;
+    within(async {
+        let kinds = "SELECT kind FROM orders";
+        while nodes.scratch.operator.query(kinds, &[]).await.unwrap().len() != 1 {}
+    })
+    .await;
+    assert!(socket.ask("turn.rules", json!({})).await["output"].is_object());
     nodes.end().await;
 }

@@ -47,7 +47,7 @@ impl Reader {
     pub(super) async fn follow(mut self, services: Services) {
         let Some(to) = services.hints() else { return };
         let mut missed = to.bus.missed();
-        let mut deleted = Instant::now();
+        let mut deleted = None::<Instant>;
         loop {
             let is_told = tokio::select! {
                 () = to.ordered.notified() => true,
@@ -67,8 +67,8 @@ impl Reader {
                 }
                 Err(error) => tracing::debug!(%error, "orders of other nodes could not be read"),
             }
-            if deleted.elapsed() >= DELETE_EVERY {
-                deleted = Instant::now();
+            if deleted.is_none_or(|at| at.elapsed() >= DELETE_EVERY) {
+                deleted = Some(Instant::now());
                 let store = services.store();
                 let swept = async {
                     Ok::<_, StoreError>((store.sweep_orders().await?, store.sweep_presence().await?))
