@@ -4,7 +4,7 @@ use super::{Beside, Directory, Shard, channel, run};
 use crate::clock::Clock;
 use crate::connection;
 use crate::mutex::lock;
-use crate::node::{Node, NodeShard, Wanted};
+use crate::node::{FoundElsewhere, Node, NodeShard, Wanted};
 use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -88,6 +88,10 @@ impl Node for InMemory {
         if rooms.get(&code).is_some_and(|(room, _)| room.uid == uid) {
             rooms.remove(&code);
         }
+    }
+
+    fn find_elsewhere(&self, _: RoomCode) -> BoxFuture<'static, FoundElsewhere> {
+        unreachable!("shards show no pages")
     }
 }
 

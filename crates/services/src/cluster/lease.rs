@@ -33,13 +33,16 @@ const LEAVE_TIME: Duration = Duration::from_secs(2);
 /// Compares the rooms here with the store's, for the node under this incarnation. Returns whether it is done.
 pub(crate) type Reconcile = Box<dyn Fn(u64) -> BoxFuture<'static, bool> + Send + Sync>;
 
+/// Is told of an answered heartbeat.
+pub(super) type Hear = Box<dyn Fn(Heard) + Send + Sync>;
+
 /// What the lease tells, and is told.
 pub(super) struct Shared {
     pub(super) standing: StandingView,
     pub(super) load: Load,
     pub(super) reconcile: Mutex<Option<Arc<Reconcile>>>,
     /// Is told each answered heartbeat: when it was sent and when it was answered, by [`uptime`], and the store's time.
-    pub(super) heard: Mutex<Option<Box<dyn Fn(Heard) + Send + Sync>>>,
+    pub(super) heard: Mutex<Option<Hear>>,
 }
 
 /// An answered heartbeat.

@@ -363,6 +363,7 @@ mod tests {
             "admin.export_account",
             "admin.bans",
             "admin.live_rooms",
+            "admin.nodes",
             "board.list",
             "board.top",
             "board.around",

@@ -13,6 +13,7 @@ pub(super) fn all() -> Vec<Operation> {
             "Lists the nodes of the cluster that the server is one of",
             nodes::list,
         )
+        .lists()
         .refuses(&[&["no_cluster"]]),
         Operation::new(
             "admin.where",
