@@ -116,6 +116,11 @@ pub(crate) const STEPS: &[Step] = &[
     long("nat", "members behind real NATs, and forged packets, in network namespaces", nat::plan),
     long("store", "the store on both databases, 40 kills in each loop (--weekly: 200)", plan_store),
     long("cluster", "several servers on one PostgreSQL", plan_cluster),
+    long(
+        "cluster-model",
+        "every state of a small cluster with three faults (--weekly: also of three nodes)",
+        plan_cluster_model,
+    ),
     long("schemathesis", "every operation, for every role, against the OpenAPI document", plan_schemathesis),
     long("fuzz", "the fuzz targets compile on stable", plan_fuzz),
     weekly("peers", "what Parlor is measured against compiles, and Colyseus starts", peers::plan),
@@ -187,6 +192,13 @@ fn plan_store(_: &Path, level: Level) -> Result<Work, Missing> {
     let tests = script.args("cargo test --workspace --all-features --test store");
     let kills = or_from_environment("PARLOR_KILLS", Chance::of(level).kills);
     Ok(Work::one(tests.env("PARLOR_KILLS", &kills)))
+}
+
+/// In a test of every day it has two faults.
+fn plan_cluster_model(_: &Path, level: Level) -> Result<Work, Missing> {
+    let extent = if level == Level::Weekly { "weekly" } else { "long" };
+    let extent = or_from_environment("PARLOR_MODEL", extent);
+    Ok(Work::Tests(Tests { packages: &["parlor-cluster-model"], env: vec![("PARLOR_MODEL", extent)] }))
 }
 
 /// Buses over NATS are tested where its programs are: the script names those that are missing.

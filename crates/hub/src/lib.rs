@@ -21,10 +21,11 @@ pub mod room;
 mod shards;
 
 pub use admission_policy::Origin;
+pub use cluster::ownership::RoomUid;
 pub use hub::{
     ClusterConfig, ClusterView, Config, Entered, EnteredRoom, Hub, HubEvent, KeptSeats, Located, MatchFilter,
-    NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, RoomSummary, RoomUid,
-    StateMemory, Stats, USER_SEATS_MAX, UserSeats,
+    NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, RoomSummary, StateMemory, Stats,
+    USER_SEATS_MAX, UserSeats,
 };
 pub use room::MemberSummary;
 pub use shards::Shards;

@@ -74,6 +74,7 @@ const HOUSE: &[Place] = &[
         may: &["parlor-proto", "parlor-sync", "parlor-hub", "parlor-impair", "parlor-client-core"],
         tests_may: &[],
     },
+    Place { name: "parlor-cluster-model", may: &["parlor-hub"], tests_may: &[] },
     Place { name: "parlor-faultdisk", may: &[], tests_may: &[] },
     Place {
         name: "parlor-testing",

@@ -19,7 +19,7 @@ pub struct Looked<N> {
 }
 
 /// Finds dead nodes. A node is dead if its lease is over, or if its lock is missing at two looks, [`Timing::death`]
-/// apart. A node's lock is missing for a moment when its connection is replaced.
+/// apart and not much more. A node's lock is missing for a moment when its connection is replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Deaths<N: Ord> {
     timing: Timing,
@@ -41,7 +41,11 @@ impl<N: Ord + Clone> Deaths<N> {
         elapsed: Duration,
         nodes: impl IntoIterator<Item = Looked<N>>,
     ) -> Vec<(N, Incarnation)> {
-        let before = core::mem::take(&mut self.missing);
+        let mut before = core::mem::take(&mut self.missing);
+        if elapsed >= self.timing.looks_apart() {
+            // In between the lock may have been there.
+            before.clear();
+        }
         let mut dead = Vec::new();
         for Looked { node, incarnation, has_lock, is_over } in nodes {
             let key = (node, incarnation);
@@ -92,6 +96,15 @@ mod tests {
         assert!(!after(&mut deaths, 250, next.clone()));
         deaths.forget();
         assert!(!after(&mut deaths, 250, next));
+    }
+
+    #[test]
+    fn looks_that_are_too_far_apart_say_nothing_together() {
+        let missing = Looked { has_lock: false, ..ALIVE };
+        let mut deaths = Deaths::new(Timing::default());
+        assert!(!after(&mut deaths, 250, missing.clone()));
+        assert!(!after(&mut deaths, 500, missing.clone()));
+        assert!(after(&mut deaths, 499, missing));
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //!
 //! - [`tenure`]: a node's lease, and what the node may decide
 //! - [`deaths`]: which other nodes are dead
+//! - [`ownership`]: a room's copy at a node, and its row in the store
 //! - [`placement`]: which node answers for a key, and where a room opens
 
 pub mod deaths;
+pub mod ownership;
 pub mod placement;
 pub mod tenure;
 mod timing;

@@ -94,7 +94,7 @@ pub enum Heartbeat {
     Gone,
 }
 
-/// A request that was sent and not answered.
+/// A heartbeat that was sent and not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Asked {
     /// How long ago it was sent, at most the lease.
@@ -102,8 +102,6 @@ struct Asked {
     /// Whether nothing happened since that puts its answer in doubt.
     counts: bool,
 }
-
-const JUST_NOW: Asked = Asked { age: Duration::ZERO, counts: true };
 
 /// A node's lease as the node sees it. See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -120,12 +118,15 @@ pub struct Tenure {
     lease: Duration,
     /// What is left of the quarantine.
     quarantine: Duration,
+    /// What is left of the time in which other nodes see that it has its lock again.
+    settling: Duration,
     /// Whether its rooms were compared with the store's since it lapsed.
     is_reconciled: bool,
-    /// Attempts to get the lock or to join.
-    attempt: Option<Asked>,
+    /// Whether it attempts to get the lock or to join.
+    attempts: bool,
     heartbeat: Option<Asked>,
-    reconcile: Option<Asked>,
+    /// A comparison that was begun, and whether nothing happened since that puts it in doubt.
+    reconcile: Option<bool>,
     until_attempt: Duration,
     until_heartbeat: Duration,
     until_reconcile: Duration,
@@ -143,8 +144,9 @@ impl Tenure {
             has_held: false,
             lease: Duration::ZERO,
             quarantine: Duration::ZERO,
+            settling: Duration::ZERO,
             is_reconciled: false,
-            attempt: None,
+            attempts: false,
             heartbeat: None,
             reconcile: None,
             until_attempt: Duration::ZERO,
@@ -159,14 +161,14 @@ impl Tenure {
         for left in [
             &mut self.lease,
             &mut self.quarantine,
+            &mut self.settling,
             &mut self.until_attempt,
             &mut self.until_heartbeat,
             &mut self.until_reconcile,
         ] {
             *left = left.saturating_sub(elapsed);
         }
-        let asked = [&mut self.attempt, &mut self.heartbeat, &mut self.reconcile];
-        for asked in asked.into_iter().flatten() {
+        if let Some(asked) = &mut self.heartbeat {
             asked.age = asked.age.saturating_add(elapsed).min(self.timing.lease);
         }
         if elapsed > self.timing.stall {
@@ -179,8 +181,10 @@ impl Tenure {
 
     /// Handles the lock: the store holds it for this process's connection.
     pub fn handle_lock_taken(&mut self) {
-        self.attempt = None;
+        self.attempts = false;
         self.has_lock = true;
+        // Another node may have missed the lock once, and must not take the next loss of it for the same one.
+        self.settling = if self.incarnation.is_some() { self.timing.looks_apart() } else { Duration::ZERO };
         self.until_attempt = Duration::ZERO;
     }
 
@@ -193,14 +197,15 @@ impl Tenure {
 
     /// Handles the node's entry under an incarnation.
     pub fn handle_joined(&mut self, incarnation: Incarnation) {
-        self.attempt = None;
+        self.attempts = false;
         self.incarnation = Some(incarnation);
         (self.was_ousted, self.has_held) = (false, false);
         self.interrupt();
         self.until_heartbeat = Duration::ZERO;
     }
 
-    /// Handles what a heartbeat found.
+    /// Handles what a heartbeat found. The driver reads the lock's connection first: a node that slept may have lost
+    /// its lock meanwhile.
     pub fn handle_heartbeat(&mut self, found: Heartbeat) {
         let Some(asked) = self.heartbeat.take() else { return };
         match found {
@@ -221,15 +226,15 @@ impl Tenure {
 
     /// Handles the end of a comparison: the node has given up every room that another one owned when it was read.
     pub fn handle_reconciled(&mut self) {
-        let Some(asked) = self.reconcile.take() else { return };
-        self.is_reconciled |= asked.counts && !self.lease.is_zero();
+        let Some(counts) = self.reconcile.take() else { return };
+        self.is_reconciled |= counts && !self.lease.is_zero();
         self.has_held |= self.standing().may(Decision::Join);
     }
 
     /// Handles a request that failed, or whose answer is unknown. It is repeated.
     pub fn handle_failed(&mut self, request: Request) {
         match request {
-            Request::TakeLock | Request::Join => self.attempt = None,
+            Request::TakeLock | Request::Join => self.attempts = false,
             Request::Heartbeat => self.heartbeat = None,
             Request::Reconcile => self.reconcile = None,
         }
@@ -237,21 +242,22 @@ impl Tenure {
 
     /// Returns the next request for the store; `None` if nothing is due. Call it at the end of each turn.
     pub fn poll_request(&mut self) -> Option<Request> {
-        let is_free = self.attempt.is_none() && self.until_attempt.is_zero();
+        let is_free = !self.attempts && self.until_attempt.is_zero();
         if is_free && !(self.has_lock && self.incarnation.is_some()) {
-            (self.attempt, self.until_attempt) = (Some(JUST_NOW), self.timing.retry);
+            (self.attempts, self.until_attempt) = (true, self.timing.retry);
             return Some(if self.has_lock { Request::Join } else { Request::TakeLock });
         }
         if self.incarnation.is_none() {
             return None;
         }
         if self.heartbeat.is_none() && self.until_heartbeat.is_zero() {
-            (self.heartbeat, self.until_heartbeat) = (Some(JUST_NOW), self.timing.heartbeat);
+            let asked = Asked { age: Duration::ZERO, counts: true };
+            (self.heartbeat, self.until_heartbeat) = (Some(asked), self.timing.heartbeat);
             return Some(Request::Heartbeat);
         }
         // What was read before the lease was renewed says nothing: a room may have been claimed in between.
         if self.reconcile.is_none() && self.until_reconcile.is_zero() && !self.lease.is_zero() {
-            (self.reconcile, self.until_reconcile) = (Some(JUST_NOW), self.timing.reconcile);
+            (self.reconcile, self.until_reconcile) = (Some(true), self.timing.reconcile);
             return Some(Request::Reconcile);
         }
         None
@@ -259,7 +265,8 @@ impl Tenure {
 
     /// Returns what the node may do, as of this turn. It holds for [`valid_for`](Self::valid_for).
     pub fn standing(&self) -> Standing {
-        let decides = !self.lease.is_zero() && self.is_reconciled && self.quarantine.is_zero();
+        let waits = !self.quarantine.is_zero() || !self.settling.is_zero();
+        let decides = !self.lease.is_zero() && self.is_reconciled && !waits;
         match self.incarnation {
             None if self.was_ousted => Standing::Ousted,
             Some(_) if decides && self.drains => Standing::Draining,
@@ -302,9 +309,7 @@ impl Tenure {
 
     fn forget_reconciling(&mut self) {
         self.is_reconciled = false;
-        if let Some(asked) = &mut self.reconcile {
-            asked.counts = false;
-        }
+        self.reconcile = self.reconcile.map(|_| false);
         self.until_reconcile = Duration::ZERO;
     }
 }
@@ -413,6 +418,8 @@ mod tests {
         tenure.handle_heartbeat(RENEWED);
         assert_eq!(tenure.standing(), Standing::Lapsed);
         assert_eq!(serve(&mut tenure, RENEWED), [Request::TakeLock, Request::Heartbeat, Request::Reconcile]);
+        assert_eq!(tenure.standing(), Standing::Lapsed);
+        pass(&mut tenure, Timing::default().looks_apart());
         assert_eq!(tenure.standing(), Standing::Held);
     }
 

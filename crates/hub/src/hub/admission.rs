@@ -1,16 +1,15 @@
 //! Admits clients to rooms and announces them.
 
 use super::cycle::{MEASURE_INTERVAL, Timer};
-use super::locate::Opening;
 use super::resume::welcome_to;
+use super::waiting::{Concluded, Entry, Judged, Opening, Received};
 use super::{Config, Hub, HubEvent, Output, RETRY_AFTER_SHUTDOWN, Seated};
-use crate::admission_policy::{Admitted, Guess, Origin, Outcome};
+use crate::admission_policy::{Admitted, Origin, Outcome};
 use crate::room::{self, Room, Setup};
 use bytes::Bytes;
 use parlor_proto::session::{Answer, Rejection};
 use parlor_proto::wire::handshake::{
-    Auth, Hello, Intent, Limits, Redirect, Refusal, ResumeToken, RetryAfter, RoomKind, RoomSettings, Welcome,
-    capability,
+    Auth, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome, capability,
 };
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomCode, RoomId, SessionId, code, limits};
 use rand_chacha::rand_core::Rng;
@@ -19,48 +18,6 @@ use std::time::Duration;
 
 /// The detail sent to a client that must wait, whatever it asked for.
 const TOO_MANY_GUESSES: &str = "too many wrong room codes or tokens came from your network";
-
-/// A hello that may be answered here, as far as that depends on no token.
-#[derive(Debug)]
-pub(super) struct Received {
-    /// The protocol version in use.
-    pub(super) version: u16,
-    /// Its charge until the answer is known.
-    pub(super) guess: Option<Guess>,
-}
-
-/// A hello that may be answered here.
-#[derive(Debug)]
-pub(super) struct Judged {
-    /// The protocol version in use.
-    pub(super) version: u16,
-    pub(super) admitted: Admitted,
-    /// Its charge until the answer is known.
-    pub(super) guess: Option<Guess>,
-}
-
-/// The end of an admission.
-pub(super) struct Concluded {
-    pub(super) seated: Result<(Welcome, Entry), Rejection>,
-    pub(super) user: Option<String>,
-    pub(super) guess: Option<Guess>,
-}
-
-impl Concluded {
-    pub(super) fn reject(answer: Rejection, guess: Option<Guess>) -> Self {
-        Concluded { seated: Err(answer), user: None, guess }
-    }
-}
-
-/// How an admitted client enters its room.
-pub(super) enum Entry {
-    /// As a new member.
-    New,
-    /// As the member that was lost.
-    Returned,
-    /// Into the seat that is kept for its user, lost with a connection. It has the next resume token.
-    Anew(ConnectionId, ResumeToken),
-}
 
 impl Hub {
     /// Answers a hello.

@@ -1,6 +1,7 @@
 //! Outputs and events of a hub for its driver.
 
-use super::locate::{EnteredRoom, RoomUid};
+use super::waiting::EnteredRoom;
+use crate::cluster::ownership::RoomUid;
 use crate::room::{Counters, KeptEntry, Room, Setup};
 use parlor_proto::session::Rejection;
 use parlor_proto::wire::control::LeaveReason;

@@ -17,14 +17,15 @@ mod returns;
 mod seated;
 mod seats;
 mod tokens;
+mod waiting;
 
 pub use admin::{
     MatchFilter, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, USER_SEATS_MAX, UserSeats,
 };
 pub use events::{HubEvent, Output, RoomSummary, Stats};
 pub use kept::KeptSeats;
-pub use locate::{ClusterConfig, ClusterView, Entered, EnteredRoom, Located, RoomUid};
 pub use memory::StateMemory;
+pub use waiting::{ClusterConfig, ClusterView, Entered, EnteredRoom, Located};
 
 use crate::admission_policy::{AdmissionPolicy, AdmitAll, GuessLimits, Guesses, Origin};
 use crate::directory::Directory;
@@ -36,7 +37,6 @@ use gone::{Loss, Place, Tokens};
 use host_timeout::Rhythm;
 use index::Index;
 use kept::Kept;
-use locate::Cluster;
 use memory::Ledger;
 use parlor_proto::session::{Event, Session};
 use parlor_proto::wire::control::{LeaveReason, Presence};
@@ -53,6 +53,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 use tokens::Family;
+use waiting::Cluster;
 
 /// Configuration of a hub.
 #[derive(Clone, Debug)]

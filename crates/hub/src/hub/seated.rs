@@ -1,9 +1,9 @@
 //! A room of a hub, and what the hub keeps beside it.
 
 use super::gone::Gone;
-use super::locate::RoomUid;
 use super::part::Part;
 use crate::admission_policy::Origin;
+use crate::cluster::ownership::RoomUid;
 use crate::room::Room;
 use parlor_proto::session::Outgoing;
 use parlor_proto::{ConnectionId, Instant, MemberId, RoomId};

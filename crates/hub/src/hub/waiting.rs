@@ -1,0 +1,206 @@
+//! What waits for the store of a cluster, and what a hub knows of its cluster.
+
+use crate::admission_policy::{Admitted, Guess};
+use crate::cluster::ownership::RoomUid;
+use crate::cluster::placement::{self, OpenNode};
+use crate::cluster::tenure::{Decision, Standing};
+use parlor_proto::session::Rejection;
+use parlor_proto::wire::handshake::{Hello, ResumeToken, RetryAfter, RoomKind, RoomSettings, Welcome};
+use parlor_proto::{ConnectionId, RoomCode, RoomId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The retry time for a client that the store keeps waiting.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+pub(super) const LAPSED: &str = "this server is cut off from its store for a moment";
+
+/// Configuration of the hub of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// The maximum number of hellos that wait for the store.
+    pub waiting_max: usize,
+}
+
+impl Default for ClusterConfig {
+    fn default() -> Self {
+        ClusterConfig { waiting_max: 1_024 }
+    }
+}
+
+/// What a node knows of its cluster. The driver passes it in before other inputs whenever it changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterView {
+    /// What the node may do.
+    pub standing: Standing,
+    /// How busy the node was lately: thousandths of its cores' time.
+    pub load_permille: u16,
+    /// The other nodes that take new rooms of this build.
+    pub others: Arc<[OpenNode]>,
+    /// The rooms of all other nodes and of this node's other hubs.
+    pub rooms_elsewhere: usize,
+}
+
+/// A room that is about to open, for its row in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnteredRoom {
+    /// Its code.
+    pub code: RoomCode,
+    /// Its name for ever.
+    pub uid: RoomUid,
+    /// The game's name.
+    pub app: String,
+    /// The game's environment.
+    pub environment: String,
+    /// Its kind.
+    pub kind: RoomKind,
+    /// Its label for listings; may be empty.
+    pub label: String,
+    /// Players that it may have at once.
+    pub max_players: u16,
+    /// Whether joining needs a secret beside the code.
+    pub needs_secret: bool,
+}
+
+/// Where a room is: the answer to [`Output::Locate`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Located {
+    /// At this hub, if it is anywhere.
+    Here,
+    /// At another hub, with the address to send the client to.
+    At(String),
+    /// There is no such room of this game and environment.
+    Nowhere,
+    /// It is not known yet: the store does not answer, or its node is gone.
+    Later,
+}
+
+/// Whether a room was entered: the answer to [`Output::Enter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// The store has it.
+    Done,
+    /// Another room has its code.
+    Taken,
+    /// It is not known: the store does not answer.
+    Later,
+}
+
+/// A hello that may be answered here, as far as that depends on no token.
+#[derive(Debug)]
+pub(super) struct Received {
+    /// The protocol version in use.
+    pub(super) version: u16,
+    /// Its charge until the answer is known.
+    pub(super) guess: Option<Guess>,
+}
+
+/// A hello that may be answered here.
+#[derive(Debug)]
+pub(super) struct Judged {
+    /// The protocol version in use.
+    pub(super) version: u16,
+    pub(super) admitted: Admitted,
+    /// Its charge until the answer is known.
+    pub(super) guess: Option<Guess>,
+}
+
+/// The end of an admission.
+pub(super) struct Concluded {
+    pub(super) seated: Result<(Welcome, Entry), Rejection>,
+    pub(super) user: Option<String>,
+    pub(super) guess: Option<Guess>,
+}
+
+impl Concluded {
+    pub(super) fn reject(answer: Rejection, guess: Option<Guess>) -> Self {
+        Concluded { seated: Err(answer), user: None, guess }
+    }
+}
+
+/// How an admitted client enters its room.
+pub(super) enum Entry {
+    /// As a new member.
+    New,
+    /// As the member that was lost.
+    Returned,
+    /// Into the seat that is kept for its user, lost with a connection. It has the next resume token.
+    Anew(ConnectionId, ResumeToken),
+}
+
+/// The room that a client opens.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) hello: Hello,
+    pub(super) settings: RoomSettings,
+    pub(super) judged: Judged,
+}
+
+/// What waits for the store.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    Locate { hello: Hello, received: Received },
+    Enter { opening: Opening, entry: EnteredRoom, room: RoomId, draws: u32 },
+}
+
+/// The hub's part in its cluster.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    config: ClusterConfig,
+    pub(super) view: ClusterView,
+    pub(super) waiting: BTreeMap<ConnectionId, Box<Waiting>>,
+    /// Rooms for which those places are kept.
+    pub(super) entering: usize,
+}
+
+impl Cluster {
+    pub(super) fn new(config: ClusterConfig) -> Self {
+        let view = ClusterView {
+            standing: Standing::Joining,
+            load_permille: 0,
+            others: Arc::default(),
+            rooms_elsewhere: 0,
+        };
+        Cluster { config, view, waiting: BTreeMap::new(), entering: 0 }
+    }
+
+    /// Returns the places that are kept for rooms that are not open yet.
+    pub(super) fn entering(&self) -> usize {
+        self.entering
+    }
+
+    pub(super) fn rooms_elsewhere(&self) -> usize {
+        self.view.rooms_elsewhere
+    }
+
+    pub(super) fn may(&self, decision: Decision) -> bool {
+        self.view.standing.may(decision)
+    }
+
+    /// Returns the answer to every hello while the node decides nothing.
+    pub(super) fn lapsed(&self) -> Option<Rejection> {
+        (!self.may(Decision::Join)).then(|| later(LAPSED))
+    }
+
+    /// Returns the node that a new room goes to; `None` for this one. A room without a chosen code `may_spread`.
+    pub(super) fn opens_at(&self, may_spread: bool, draw: impl FnMut() -> u32) -> Option<String> {
+        let own = self.may(Decision::Open).then_some(self.view.load_permille);
+        if own.is_some() && !may_spread {
+            return None;
+        }
+        placement::opens_at(own, &self.view.others, draw).map(|node| node.address.clone())
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.config.waiting_max
+    }
+}
+
+pub(super) fn later(detail: &str) -> Rejection {
+    Rejection::RetryAfter(RetryAfter { after: RETRY_AFTER, detail: detail.into() })
+}
+
+/// Returns how many places a room takes: its delayed copy has one of its own.
+pub(super) fn places(settings: &RoomSettings) -> usize {
+    1 + usize::from(settings.spectator_delay_ms > 0)
+}
