@@ -159,6 +159,14 @@ async fn a_room_is_found_whose_players_are_at_another_node() {
     let (ada, bob) = (Player::at(&nodes, 0, "ada").await, Player::at(&nodes, 1, "bob").await);
     let seek = json!({ "config": { "auto_start": false } });
     let opened = ada.good(&nodes, "POST", "/rooms/join-or-create", seek.clone()).await;
+    // The store knows within a moment that ada's socket is at the other node.
+    let known = format!("SELECT account FROM {}.presence WHERE account = $1", nodes.scratch.schema);
+    within(async {
+        while nodes.scratch.operator.query(&known, &[&ada.account]).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     // Nobody counts as here because of the start of a server, and ada's request was long ago.
     for time in &times {
         time.pass(Duration::from_secs(120));
