@@ -1,5 +1,7 @@
 //! Rate of durable moves of a store:
-//! `cargo run --release -p parlor-services --example store_bench -- [ADDRESS]`.
+//! `cargo run --release -p parlor-services --example store_bench -- [ADDRESS [NODES]]`.
+//!
+//! With NODES the writers are spread over so many nodes that share a PostgreSQL store.
 //!
 //! 64 writers make one move at a time each, in 1,000 rooms, with a document of 1 KiB and a notice for one
 //! player. The first figure is the time of a disk sync, which limits a store without group commit.
@@ -12,7 +14,7 @@
 
 use parlor_server::realm::Realm;
 use parlor_services::store::{
-    AccountId, Effects, NewNotice, NewRoom, RoomId, RoomState, Stage, Store, StoreError,
+    AccountId, Effects, NewNotice, NewRoom, Options, RoomId, RoomState, Stage, Store, StoreError,
 };
 use std::error::Error;
 use std::fs::File;
@@ -37,26 +39,32 @@ async fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
     println!("a sync of 4 KiB takes {} µs (median of 200)", sync_us(folder)?);
     let given = std::env::args().nth(1);
     let address = given.unwrap_or_else(|| format!("sqlite://{}", folder.join("parlor.db").display()));
-    let store = Store::open(&address).await?;
+    let nodes: usize = std::env::args().nth(2).map_or(Ok(0), |nodes| nodes.parse())?;
+    let mut stores = Vec::new();
+    for number in 0..nodes.max(1) {
+        let node = if nodes > 0 { Some(format!("bench-{number}").parse()?) } else { None };
+        stores.push(Store::open_with(&address, Options { node, ..Options::default() }).await?);
+    }
+    let store = &stores[0];
     let realm = Realm::new(&format!("bench-{}", std::process::id()), "bench")?;
     for room in 0..ROOMS {
-        put(&store, &realm, room).await?;
+        put(store, &realm, room).await?;
     }
-    let before = store.counters();
+    let groups = || stores.iter().map(|store| store.counters().groups).sum::<u64>();
+    let before = groups();
     let began = Instant::now();
-    let writers: Vec<_> =
-        (0..WRITERS).map(|writer| tokio::spawn(write(store.clone(), realm.clone(), writer))).collect();
+    let write = |writer| write(stores[writer % stores.len()].clone(), realm.clone(), writer);
+    let writers: Vec<_> = (0..WRITERS).map(|writer| tokio::spawn(write(writer))).collect();
     let mut took_us = Vec::new();
     for writer in writers {
         took_us.extend(writer.await??);
     }
     let seconds = began.elapsed().as_secs_f64();
-    let after = store.counters();
+    let groups = groups() - before;
     took_us.sort_unstable();
     let at = |share: f64| took_us[((took_us.len() - 1) as f64 * share) as usize];
     println!("{} durable moves/s, {WRITERS} writers, {ROOMS} rooms", (took_us.len() as f64 / seconds) as u64);
     println!("p50 {} µs, p99 {} µs, longest {} µs", at(0.5), at(0.99), at(1.0));
-    let groups = after.groups - before.groups;
     println!("{groups} commits, {:.1} moves each", took_us.len() as f64 / groups as f64);
     Ok(())
 }
