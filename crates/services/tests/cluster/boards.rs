@@ -86,12 +86,12 @@ async fn the_order_of_a_board_is_a_models_with_writers_at_every_node() {
     let mut writers = Vec::new();
     let (mut best, mut sums) = (BTreeMap::new(), BTreeMap::new());
     for round in 0..12 {
-        for number in 0..players.len() {
+        for (number, (_, account)) in players.iter().enumerate() {
             let (score, node) = ((number * 7 + round * 5) % 41, (number + round) % 2);
             let score = i64::try_from(score).unwrap();
             writers.push(submit(node, "best", number, score, format!("b{round}")));
             writers.push(submit(1 - node, "sums", number, score, format!("s{round}")));
-            let account = players[number].1.clone();
+            let account = account.clone();
             let most = best.entry(account.clone()).or_insert(score);
             *most = score.max(*most);
             *sums.entry(account).or_insert(0) += score;
@@ -254,7 +254,7 @@ async fn whoever_reads_the_log_finds_each_change_once_and_in_order_beside_64_wri
 
     // Rows that are older than the time go, by whichever node.
     assert!(!stores[0].sweep_board_log(Duration::from_secs(3_600)).await.unwrap());
-    assert_eq!(stores[1].logged_changes(board, Season(0), 0).await.unwrap().changes.len(), all as usize);
+    assert_eq!(stores[1].logged_changes(board, Season(0), 0).await.unwrap().changes.len() as u64, all);
     assert!(!stores[0].sweep_board_log(Duration::ZERO).await.unwrap());
     let left = stores[1].logged_changes(board, Season(0), 0).await.unwrap();
     assert_eq!((left.logged, left.changes.len()), (Some(all), 0));

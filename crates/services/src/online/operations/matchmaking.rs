@@ -6,7 +6,7 @@ use crate::online::matchmaking::{self, charges};
 use crate::online::table::Operation;
 
 pub(super) fn all() -> Vec<Operation> {
-    of_searches().into_iter().chain(of_offers()).collect()
+    of_searches().into_iter().chain(of_matches()).chain(of_offers()).collect()
 }
 
 fn of_searches() -> Vec<Operation> {
@@ -56,6 +56,11 @@ fn of_searches() -> Vec<Operation> {
         )
         .at_home(charges::words)
         .refuses(&[&["no_such_ticket", "too_often"]]),
+    ]
+}
+
+fn of_matches() -> Vec<Operation> {
+    vec![
         Operation::new(
             "matchmaking.confirm",
             post("/matchmaking/{ticket}/confirm"),
