@@ -53,7 +53,7 @@ async fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
     let groups = || stores.iter().map(|store| store.counters().groups).sum::<u64>();
     let before = groups();
     let began = Instant::now();
-    let write = |writer| write(stores[writer % stores.len()].clone(), realm.clone(), writer);
+    let write = |writer: usize| write(stores[writer % stores.len()].clone(), realm.clone(), writer);
     let writers: Vec<_> = (0..WRITERS).map(|writer| tokio::spawn(write(writer))).collect();
     let mut took_us = Vec::new();
     for writer in writers {

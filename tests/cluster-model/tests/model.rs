@@ -1,5 +1,7 @@
 //! Every state of a small cluster, and the way to a wrong one if a safeguard is taken out.
 
+#![allow(clippy::print_stdout, reason = "a run says how many states it visited")]
+
 use parlor_cluster_model::{Action, Bounds, Guards, World};
 use stateright::{Checker, Model, Property};
 

@@ -247,9 +247,7 @@ impl Tenure {
             (self.attempts, self.until_attempt) = (true, self.timing.retry);
             return Some(if self.has_lock { Request::Join } else { Request::TakeLock });
         }
-        if self.incarnation.is_none() {
-            return None;
-        }
+        self.incarnation?;
         if self.heartbeat.is_none() && self.until_heartbeat.is_zero() {
             let asked = Asked { age: Duration::ZERO, counts: true };
             (self.heartbeat, self.until_heartbeat) = (Some(asked), self.timing.heartbeat);

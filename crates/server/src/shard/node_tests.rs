@@ -17,6 +17,7 @@ use parlor_proto::{MemberId, RoomCode};
 use parlor_testing::{Client, creating, joining, within};
 use parlor_transport::memory;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex};
 
 /// A stranger's address, which has a budget of guesses.
@@ -74,11 +75,11 @@ impl Node for InMemory {
         let mut rooms = lock(&self.store.rooms);
         let entered = if *lock(&self.store.is_cut) {
             Entered::Later
-        } else if rooms.contains_key(&room.code) {
-            Entered::Taken
-        } else {
-            rooms.insert(room.code, (room, self.own));
+        } else if let Entry::Vacant(free) = rooms.entry(room.code) {
+            free.insert((room, self.own));
             Entered::Done
+        } else {
+            Entered::Taken
         };
         ready(entered).boxed()
     }

@@ -13,15 +13,15 @@ use tokio::runtime::Runtime;
 /// What a node has; nothing of it alone.
 type Entered = (Option<Arc<Cluster>>, Option<Hints>, Option<Inputs>);
 
-/// Makes the server a node of its cluster, if it has one.
+/// Makes the server a node of its cluster, if it has one. An error ends the runtime.
 pub(super) async fn enter(
     config: Option<ClusterConfig>,
     store: &Store,
     addresses: Vec<ServerAddress>,
     (time, process): (&Time, &Arc<str>),
-    runtime: &Runtime,
-) -> Result<Entered, OnlineError> {
-    let Some(config) = config else { return Ok((None, None, None)) };
+    runtime: Runtime,
+) -> Result<(Entered, Runtime), OnlineError> {
+    let Some(config) = config else { return Ok(((None, None, None), runtime)) };
     let (store, time, process) = (store.clone(), time.clone(), Arc::clone(process));
     let entering = runtime.spawn(async move {
         // Before others see the node: it hears what they tell it.
@@ -32,5 +32,12 @@ pub(super) async fn enter(
         let (hints, inputs) = Hints::new(&config.node, bus, orders);
         Ok((Some(cluster), Some(hints), Some(inputs)))
     });
-    entering.await.map_err(|error| OnlineError::Thread(error.into()))?
+    match entering.await.unwrap_or_else(|error| Err(OnlineError::Thread(error.into()))) {
+        Ok(entered) => Ok((entered, runtime)),
+        Err(error) => {
+            // Its drop would block, which this thread must not.
+            runtime.shutdown_background();
+            Err(error)
+        }
+    }
 }

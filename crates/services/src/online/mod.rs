@@ -240,15 +240,8 @@ impl Online {
             Boards::new(&store, config.memory.boards, clock, makes_definitions, || random.next_u64());
         let operations = operations::all();
         let server: Arc<str> = HEXLOWER.encode(&embed::random::<16>().map_err(no_randomness)?).into();
-        let entered = enter(config.cluster, &store, addresses, (&time, &server), &runtime).await;
-        let (cluster, hints, inputs) = match entered {
-            Ok(entered) => entered,
-            Err(error) => {
-                // Its drop would block, which this thread must not.
-                runtime.shutdown_background();
-                return Err(error);
-            }
-        };
+        let entering = enter(config.cluster, &store, addresses, (&time, &server), runtime);
+        let ((cluster, hints, inputs), runtime) = entering.await?;
         let tickets = tickets.of_server(cluster.as_deref());
         access.accept_tickets(Tickets::of(tickets.own()));
         let inner = Inner {
