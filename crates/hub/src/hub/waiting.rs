@@ -62,7 +62,7 @@ pub struct EnteredRoom {
     pub needs_secret: bool,
 }
 
-/// Where a room is: the answer to [`Output::Locate`].
+/// Where a room is: the answer to [`Output::Locate`](super::Output::Locate).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Located {
     /// At this hub, if it is anywhere.
@@ -75,7 +75,7 @@ pub enum Located {
     Later,
 }
 
-/// Whether a room was entered: the answer to [`Output::Enter`].
+/// Whether a room was entered: the answer to [`Output::Enter`](super::Output::Enter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
     /// The store has it.
