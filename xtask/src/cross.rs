@@ -14,18 +14,37 @@ const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std";
 
 /// Cargo for a target.
-#[derive(Debug)]
-pub(crate) struct Cargo {
-    /// The call, without arguments.
-    pub(crate) invocation: Invocation,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Toolchain {
+    cargo: &'static str,
     /// Whether the standard library must be compiled along.
     pub(crate) builds_std: bool,
 }
 
+impl Toolchain {
+    /// Cargo, without arguments.
+    pub(crate) fn call(self) -> Invocation {
+        self.told(Invocation::new(self.cargo))
+    }
+
+    /// A program that calls cargo.
+    pub(crate) fn call_through(self, program: &str) -> Invocation {
+        self.told(Invocation::new(program).env("CARGO", self.cargo))
+    }
+
+    fn told(self, call: Invocation) -> Invocation {
+        if !self.builds_std {
+            return call;
+        }
+        // `-Z` wants a nightly compiler or this.
+        call.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1")
+    }
+}
+
 /// Chooses the toolchain that compiles for `target`.
-pub(crate) fn cargo(target: &str) -> Result<Cargo, Missing> {
+pub(crate) fn toolchain(target: &str) -> Result<Toolchain, Missing> {
     if rustup_has(target) {
-        return Ok(Cargo { invocation: Invocation::new("cargo"), builds_std: false });
+        return Ok(Toolchain { cargo: "cargo", builds_std: false });
     }
     let absent = [DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_STD].into_iter().find(|path| !Path::new(path).exists());
     if let Some(path) = absent {
@@ -37,11 +56,7 @@ pub(crate) fn cargo(target: &str) -> Result<Cargo, Missing> {
             ),
         });
     }
-    let invocation = Invocation::new(DEBIAN_CARGO)
-        .env("RUSTC", DEBIAN_RUSTC)
-        // `-Z` wants a nightly compiler or this.
-        .env("RUSTC_BOOTSTRAP", "1");
-    Ok(Cargo { invocation, builds_std: true })
+    Ok(Toolchain { cargo: DEBIAN_CARGO, builds_std: true })
 }
 
 /// Whether rustup's standard library for `target` is there.

@@ -46,9 +46,10 @@ cargo xtask web
     Builds what a page loads, target/wasm/wasm32-unknown-unknown/web/parlor_wasm.wasm, as the step `wasm` does.
 cargo xtask peers
     Builds what `parlor-bench` compares Parlor with: bench/peers/README.md.
-cargo xtask dist [--no-npm]
+cargo xtask dist [--no-npm] [--target MACHINE]
     Makes what a release has for this machine, in target/dist: archive, Debian and npm packages, and their checksums.
       --no-npm leaves out the npm packages, which need Node
+      --target adds what belongs to another machine: `aarch64` or `x86_64`
 cargo xtask help
     Prints this.";
 

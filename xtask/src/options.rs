@@ -29,6 +29,8 @@ pub(crate) struct TestOptions {
 pub(crate) struct DistOptions {
     /// Leaves the npm packages out, which need Node and the WebAssembly of pages.
     pub(crate) no_npm: bool,
+    /// Adds what belongs to another machine than this one, such as `aarch64`.
+    pub(crate) target: Option<String>,
 }
 
 /// Reads the arguments that follow `cargo xtask`; the error says what is wrong with them.
@@ -64,11 +66,14 @@ fn parse_test(mut args: impl Iterator<Item = String>) -> Result<TestOptions, Str
     Ok(options)
 }
 
-fn parse_dist(args: impl Iterator<Item = String>) -> Result<DistOptions, String> {
+fn parse_dist(mut args: impl Iterator<Item = String>) -> Result<DistOptions, String> {
     let mut options = DistOptions::default();
-    for arg in args {
+    while let Some(arg) = args.next() {
         match arg.as_str() {
             "--no-npm" => options.no_npm = true,
+            "--target" => {
+                options.target = Some(args.next().ok_or("`--target` needs a machine, such as `aarch64`")?);
+            }
             other => return Err(format!("`dist` has no option `{other}`")),
         }
     }

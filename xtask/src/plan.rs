@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::guards::Extent;
 use crate::invocation::Invocation;
-use crate::options::DistOptions;
 use crate::process::Failure;
 use crate::programs::Tests;
 
@@ -51,8 +50,6 @@ pub(crate) enum Work {
     Tests(Tests),
     /// The guards of [`crate::guards`], in this process.
     Guards(Extent),
-    /// What `cargo xtask dist` makes, and what tries it.
-    Dist { options: DistOptions, then: Invocation },
     /// The build and size of [`crate::web`].
     Web(Invocation),
     /// Programs, one after another. A failed one does not stop those after it.

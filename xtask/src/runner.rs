@@ -117,10 +117,6 @@ fn perform(root: &Path, work: Work) -> Result<(), Failure> {
         Work::Tidy => run_tidy(root),
         Work::Tests(tests) => programs::run(root, &tests),
         Work::Guards(extent) => guards::run(root, extent),
-        Work::Dist { options, then } => {
-            dist::make(root, &options)?;
-            spawn(root, &then)
-        }
         Work::Web(build) => web::run(root, &build),
         Work::Run(invocations) => {
             Failure::all(invocations.iter().filter_map(|invocation| spawn(root, invocation).err()).collect())

@@ -28,9 +28,9 @@ pub(crate) fn plan(_: &Path, _: Level) -> Result<Work, Missing> {
 /// The call that compiles it.
 pub(crate) fn build() -> Result<Invocation, Missing> {
     need("gzip --version", "gzip is not installed", "apt-get install gzip")?;
-    let cargo = cross::cargo(TARGET)?;
-    let mut build = cargo.invocation.args(BUILD).args(TARGET);
-    if cargo.builds_std {
+    let toolchain = cross::toolchain(TARGET)?;
+    let mut build = toolchain.call().args(BUILD).args(TARGET);
+    if toolchain.builds_std {
         build = build
             .args("-Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size")
             .env("RUSTFLAGS", RUSTFLAGS);

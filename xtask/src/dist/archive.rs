@@ -22,16 +22,16 @@ pub(super) fn unpacked(release: &Release, target: Target, binary: &Path) -> Resu
     let licences = licences::of(root, target.triple)?;
     files::write(&folder.join("THIRD-PARTY-LICENSES"), licences.as_bytes())?;
     files::copy_all(&root.join("deploy"), &folder.join("deploy"))?;
-    write_manual(&folder)?;
+    write_manual(target, &folder)?;
     Ok(folder)
 }
 
 /// Lets the program of `folder` write its manual and its completions.
-fn write_manual(folder: &Path) -> Result<(), Failure> {
-    let program = folder.join("parlor").to_string_lossy().into_owned();
-    files::output(&Invocation::new(&program).args("man man"), folder)?;
+fn write_manual(target: Target, folder: &Path) -> Result<(), Failure> {
+    let program = folder.join("parlor");
+    files::output(&target.call(&program).args("man man"), folder)?;
     for (shell, file) in SHELLS {
-        let script = files::output(&Invocation::new(&program).args("completions").args(shell), folder)?;
+        let script = files::output(&target.call(&program).args("completions").args(shell), folder)?;
         files::write(&folder.join("completions").join(shell).join(file), &script)?;
     }
     Ok(())

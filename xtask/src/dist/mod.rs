@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: what a release consists of, in `target/dist`.
 //!
-//! For this machine's [`target`]: a static binary in an archive, a Debian package and an npm package with the binary;
+//! For this machine's [`target`], or another one that is named: a static binary in an archive, a Debian package and an npm package with the binary;
 //! the npm package `parlor`, which has the SDK and takes the binary of its machine along; and checksums of all.
 
 mod archive;
@@ -37,7 +37,10 @@ struct Release<'a> {
 
 /// Makes all of it; the error is what is missing, or how to repeat what failed.
 pub(crate) fn make(root: &Path, options: &DistOptions) -> Result<(), Failure> {
-    let target = Target::here()?;
+    let target = match &options.target {
+        Some(name) => Target::named(name)?,
+        None => Target::here()?,
+    };
     for (program, package) in
         [("tar", "tar"), ("gzip", "gzip"), ("sha256sum", "coreutils"), ("dpkg-deb", "dpkg")]
     {
@@ -51,9 +54,11 @@ pub(crate) fn make(root: &Path, options: &DistOptions) -> Result<(), Failure> {
         version: env!("CARGO_PKG_VERSION"),
         time: time_of_commit(root)?,
     };
-    files::emptied(&release.out)?;
-    if !options.no_npm {
-        npm::pack_library(&release)?;
+    if options.target.is_none() {
+        files::emptied(&release.out)?;
+        if !options.no_npm {
+            npm::pack_library(&release)?;
+        }
     }
     let binary = target.build(root, &plan)?;
     within(&binary, BINARY_BYTES_MAX)?;

@@ -1,10 +1,8 @@
 //! The machine that the binary is built for, and how.
 
 use std::env::consts::ARCH;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::files;
 use crate::cross;
 use crate::invocation::Invocation;
 use crate::plan::{Missing, need};
@@ -20,8 +18,8 @@ pub(super) struct Target {
     pub(super) debian: &'static str,
     /// Node's `process.arch`.
     pub(super) node: &'static str,
-    /// The variables that tell the C compiler, the linker and its options.
-    variables: [&'static str; 3],
+    /// The variable with the compiler's options.
+    flags: &'static str,
 }
 
 /// All of them.
@@ -30,100 +28,94 @@ pub(super) const TARGETS: [Target; 2] = [
         triple: "x86_64-unknown-linux-musl",
         debian: "amd64",
         node: "x64",
-        variables: [
-            "CC_x86_64_unknown_linux_musl",
-            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER",
-            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS",
-        ],
+        flags: "CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS",
     },
     Target {
         triple: "aarch64-unknown-linux-musl",
         debian: "arm64",
         node: "arm64",
-        variables: [
-            "CC_aarch64_unknown_linux_musl",
-            "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER",
-            "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUSTFLAGS",
-        ],
+        flags: "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUSTFLAGS",
     },
 ];
 
 /// The target folder of these builds: another compiler would throw out everything in the usual one.
 const FOLDER: &str = "target/dist-build";
-/// GCC with the headers and the C library of musl, for this machine's own processor.
-const COMPILER: &str = "musl-gcc";
-/// Where Debian has LLVM's libraries.
-const LLVM: &str = "/usr/lib";
-
-/// How a binary is built.
-#[derive(Debug)]
-pub(super) struct Build {
-    call: Invocation,
-    /// The library that unwinds the stack, if the standard library is compiled along: rustup's has it.
-    unwinder: Option<PathBuf>,
-}
+/// Zig, which compiles what is C, and links.
+const ZIG: &str = "target/zig";
 
 impl Target {
+    /// The one with this name of Rust's, or with its first part: `aarch64`.
+    pub(super) fn named(name: &str) -> Result<Target, Failure> {
+        let is_named = |target: &Target| {
+            target.triple == name || target.triple.split('-').next().is_some_and(|machine| machine == name)
+        };
+        TARGETS.into_iter().find(is_named).ok_or_else(|| {
+            let known = TARGETS.map(|target| target.triple).join(", ");
+            Failure::of(format!("there are no archives for `{name}`: there are those for {known}"))
+        })
+    }
+
     /// That of this machine.
     pub(super) fn here() -> Result<Target, Missing> {
-        let named = TARGETS.into_iter().find(|target| target.triple.starts_with(ARCH));
+        let named = Target::named(ARCH).ok();
         named.filter(|_| cfg!(target_os = "linux")).ok_or_else(|| Missing {
             why: format!("there are no archives for this machine ({ARCH})"),
             hint: "run it on Linux, on x86-64 or ARM of 64 bits".to_owned(),
         })
     }
 
-    /// Plans the build of the binary.
-    pub(super) fn plan(self, root: &Path) -> Result<Build, Missing> {
-        let [compiler, linker, flags] = self.variables;
-        need(
-            &format!("{COMPILER} --version"),
-            "there is no compiler for musl",
-            "apt-get install musl-tools",
-        )?;
-        let cargo = cross::cargo(self.triple)?;
-        let build = "rustc --release --locked -p parlor-cli --target-dir";
-        let mut call = cargo.invocation.args(build).args(FOLDER).args("--target").args(self.triple);
-        call = call.env(compiler, COMPILER);
-        let mut unwinder = None;
-        if cargo.builds_std {
-            // `self-contained` is what rustup brings: here musl is the system's.
-            let libraries = root.join(FOLDER).join("lib");
-            let own =
-                format!("-Clink-self-contained=no -Ctarget-feature=+crt-static -L{}", libraries.display());
-            call = call.args("-Zbuild-std=std,panic_unwind").env(linker, COMPILER).env(flags, &own);
-            // musl-gcc links static programs, and ones that are loaded anywhere, but none that are both.
-            call = call.args("-- -Crelocation-model=static");
-            unwinder = Some(llvm_unwinder().ok_or_else(|| Missing {
-                why: "there is no libunwind of LLVM, which unwinds the stack with musl".to_owned(),
-                hint: "`apt-get install libunwind-14-dev`".to_owned(),
-            })?);
+    /// A call of a program that was built for it.
+    pub(super) fn call(self, program: &Path) -> Invocation {
+        let program = program.to_string_lossy();
+        match self.emulator() {
+            None => Invocation::new(&program),
+            Some(emulator) => Invocation::new(&emulator).args(&program),
         }
-        Ok(Build { call, unwinder })
+    }
+
+    /// What runs its programs here; `None` if this machine does.
+    fn emulator(self) -> Option<String> {
+        let (machine, _) = self.triple.split_once('-')?;
+        (machine != ARCH).then(|| format!("qemu-{machine}-static"))
+    }
+
+    /// Plans the build of the binary.
+    pub(super) fn plan(self, root: &Path) -> Result<Invocation, Missing> {
+        need(
+            "python3 -m ensurepip --version",
+            "python3 makes no environments",
+            "apt-get install python3-venv",
+        )?;
+        if let Some(emulator) = self.emulator() {
+            // The program writes its own manual.
+            let why = format!("{emulator} is not installed, which runs programs for {}", self.triple);
+            need(&format!("{emulator} --version"), &why, "apt-get install qemu-user-static")?;
+        }
+        let toolchain = cross::toolchain(self.triple)?;
+        let within = |folder: &str, name: &str| root.join(folder).join(name).to_string_lossy().into_owned();
+        let mut call = toolchain
+            .call_through(&format!("{ZIG}/bin/cargo-zigbuild"))
+            .args("rustc --release --locked -p parlor-cli --target-dir")
+            .args(FOLDER)
+            .args("--target")
+            .args(self.triple)
+            .env("CARGO_ZIGBUILD_PYTHON_PATH", &within(ZIG, "bin/python"))
+            // In place of the user's own folders. Programs of other folders are told these paths.
+            .env("CARGO_ZIGBUILD_CACHE_DIR", &within(FOLDER, "zigbuild"))
+            .env("ZIG_GLOBAL_CACHE_DIR", &within(FOLDER, "zig"));
+        if toolchain.builds_std {
+            // `self-contained` is what rustup brings: here musl and the unwinder are Zig's.
+            call = call.args("-Zbuild-std=std,panic_unwind").env(self.flags, "-Clink-self-contained=no");
+        }
+        Ok(call)
     }
 
     /// Builds the binary; returns where it is.
-    pub(super) fn build(self, root: &Path, Build { call, unwinder }: &Build) -> Result<PathBuf, Failure> {
-        if let Some(unwinder) = unwinder {
-            files::write(&root.join(FOLDER).join("lib/libunwind.a"), script(unwinder).as_bytes())?;
-        }
+    pub(super) fn build(self, root: &Path, call: &Invocation) -> Result<PathBuf, Failure> {
+        spawn(root, &Invocation::new("sh").args("xtask/pinned.sh xtask/zig/requirements.txt").args(ZIG))?;
         spawn(root, call)?;
         Ok(root.join(FOLDER).join(self.triple).join("release/parlor"))
     }
-}
-
-/// What the linker finds as the library that unwinds the stack. GCC's library has what C code calls that GCC compiled.
-/// Debian's LLVM prints by a function of glibc before it aborts, which musl lacks.
-fn script(unwinder: &Path) -> String {
-    format!("INPUT({} -lgcc)\nPROVIDE(__fprintf_chk = abort);\n", unwinder.display())
-}
-
-/// The newest one of Debian's packages `libunwind-*-dev`.
-fn llvm_unwinder() -> Option<PathBuf> {
-    let folders = fs::read_dir(LLVM).ok()?.flatten().map(|entry| entry.path());
-    let is_llvm =
-        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("llvm-"));
-    folders.filter(is_llvm).map(|folder| folder.join("lib/libunwind.a")).filter(|path| path.exists()).max()
 }
 
 #[cfg(test)]
@@ -134,11 +126,12 @@ mod tests {
     fn each_target_has_the_names_of_rust_debian_and_node() {
         for target in TARGETS {
             let variable = target.triple.to_uppercase().replace('-', "_");
-            assert!(
-                target.variables[1].contains(&variable) && target.variables[2].contains(&variable),
-                "{target:?}"
-            );
-            assert!(target.variables[0].ends_with(&target.triple.replace('-', "_")), "{target:?}");
+            assert!(target.flags.contains(&variable), "{target:?}");
+            assert_eq!(Target::named(target.triple).ok(), Some(target));
         }
+        assert_eq!(Target::named("aarch64").map(|target| target.node).ok(), Some("arm64"));
+        assert!(
+            Target::named("sparc").is_err_and(|failure| failure.why.contains("x86_64-unknown-linux-musl"))
+        );
     }
 }

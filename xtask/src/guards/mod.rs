@@ -39,11 +39,14 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
 /// Which guards are taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Those with a switch, which share one build.
-    Switched,
-    /// Also those that are built one by one.
+    /// One part of [`PARTS`] of those with a switch, which share one build. The newest commit chooses the part.
+    Part,
+    /// All, also those that are built one by one.
     All,
 }
+
+/// Into how many parts the guards are divided.
+const PARTS: u64 = 3;
 
 fn check(root: &Path, extent: Extent) -> Result<(), String> {
     let guards = list::list(root)?;
@@ -134,6 +137,8 @@ type Programs = BTreeMap<(String, String), Program>;
 struct Bench {
     tree: PathBuf,
     target: PathBuf,
+    /// A number that the newest commit decides.
+    commit: u64,
 }
 
 impl Bench {
@@ -141,32 +146,44 @@ impl Bench {
         let tree = root.join("target/guards/tree");
         tree::copy_tree(root, &tree, &sources.changed)?;
         // The target of all other steps: what comes from outside is built there already.
-        Ok(Bench { tree, target: root.join("target") })
+        Ok(Bench { tree, target: root.join("target"), commit: commit(root)? })
     }
 
     fn faults(&self, guards: &[Guard], sources: &Sources, extent: Extent) -> Result<Vec<String>, String> {
-        let mut faults = self.faults_together(guards, sources)?;
         match extent {
             Extent::All => {
+                let mut faults = self.faults_together(guards, sources, |_| true)?;
                 for &number in &sources.without_switch {
                     faults.extend(self.fault_alone(&guards[number], sources)?);
                 }
+                Ok(faults)
             }
-            Extent::Switched => {
-                println!("    {} guards without a switch are left to --weekly", sources.without_switch.len());
+            Extent::Part => {
+                let part = self.commit % PARTS;
+                println!(
+                    "    part {} of {PARTS}, which the newest commit chooses; --weekly has all, and {} without a switch",
+                    part + 1,
+                    sources.without_switch.len()
+                );
+                self.faults_together(guards, sources, |number| number as u64 % PARTS == part)
             }
         }
-        Ok(faults)
     }
 
     /// Faults of the guards with a switch and of their tests.
-    fn faults_together(&self, guards: &[Guard], sources: &Sources) -> Result<Vec<String>, String> {
+    fn faults_together(
+        &self,
+        guards: &[Guard],
+        sources: &Sources,
+        is_chosen: impl Fn(usize) -> bool,
+    ) -> Result<Vec<String>, String> {
         let targets: BTreeSet<&str> = guards.iter().map(|guard| guard.test.target.as_str()).collect();
         let programs = self.build(&targets)?;
-        let whole =
-            side_by_side(by_program(guards), |(name, tests)| faults_of_whole(&programs, name, &tests));
+        let chosen: Vec<usize> = (0..guards.len()).filter(|&number| is_chosen(number)).collect();
+        let tests = by_program(chosen.iter().map(|&number| &guards[number]));
+        let whole = side_by_side(tests, |(name, tests)| faults_of_whole(&programs, name, &tests));
         let numbers: Vec<usize> =
-            (0..guards.len()).filter(|number| !sources.without_switch.contains(number)).collect();
+            chosen.into_iter().filter(|number| !sources.without_switch.contains(number)).collect();
         let without = side_by_side(numbers, |number| {
             fault_of(&guards[number], run_test(&programs, &guards[number].test, Some(number)))
         });
@@ -208,8 +225,17 @@ impl Bench {
     }
 }
 
+/// The first digits of the newest commit's name.
+fn commit(root: &Path) -> Result<u64, String> {
+    let output = Command::new("git").current_dir(root).args(["rev-parse", "HEAD"]).output();
+    let output = output.map_err(|error| format!("git could not be started: {error}"))?;
+    let name = String::from_utf8_lossy(&output.stdout);
+    let digits = name.get(..8).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    digits.ok_or_else(|| format!("git knows no commit in {}", root.display()))
+}
+
 /// The names of the tests of each program.
-fn by_program(guards: &[Guard]) -> Vec<((String, String), BTreeSet<&str>)> {
+fn by_program<'a>(guards: impl Iterator<Item = &'a Guard>) -> Vec<((String, String), BTreeSet<&'a str>)> {
     let mut programs: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
     for Guard { test: Test { package, target, name }, .. } in guards {
         programs.entry((package.clone(), target.clone())).or_default().insert(name);
