@@ -4,25 +4,15 @@ use crate::connect::ConnectError;
 use crate::identity::{Fingerprint, Identity};
 use crate::io::Io;
 use crate::tls;
-use crate::trust::{Pinned, explain};
+use crate::trust::{ByFingerprint, explain, mutual_client, mutual_server};
 use core::fmt;
 use core::net::SocketAddr;
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::version::TLS13;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme,
-};
+use rustls::pki_types::ServerName;
+use rustls::sign::CertifiedKey;
 use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
-
-/// Decides whose certificates are accepted.
-type IsKnown = Box<dyn Fn(Fingerprint) -> bool + Send + Sync>;
 
 /// One of the programs, for both directions. Cheap to clone.
 #[derive(Clone)]
@@ -35,16 +25,9 @@ impl MutualTls {
     /// `is_known` decides at each accepted connection whether its client's certificate is one of a program that may
     /// connect.
     pub fn new(identity: &Identity, is_known: impl Fn(Fingerprint) -> bool + Send + Sync + 'static) -> Self {
-        let provider = Arc::new(ring::default_provider());
-        let clients = KnownClients { is_known: Box::new(is_known), provider: Arc::clone(&provider) };
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13])
-            .expect("ring has suites for TLS 1.3")
-            .with_client_cert_verifier(Arc::new(clients))
-            .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
-        // A resumed session would skip the check of the certificate.
-        config.send_tls13_tickets = 0;
-        MutualTls { own: identity.certified(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+        let own = identity.certified();
+        let config = mutual_server(&own, ByFingerprint::known(is_known));
+        MutualTls { own, acceptor: TlsAcceptor::from(Arc::new(config)) }
     }
 
     /// Accepts a connection, and names its client by its certificate. Sets no deadline. Cancel-safe.
@@ -70,15 +53,7 @@ impl MutualTls {
         peer: Fingerprint,
     ) -> Result<impl Io + use<>, ConnectError> {
         stream.set_nodelay(true).map_err(|error| ConnectError::from_io(addr, &error))?;
-        // "Dangerous" is rustls's name for every custom verifier.
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_protocol_versions(&[&TLS13])
-            .expect("ring has suites for TLS 1.3")
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Pinned::new(peer)))
-            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&self.own))));
-        // The name is meaningless: the certificate alone counts.
-        config.enable_sni = false;
+        let config = mutual_client(&self.own, peer);
         let name = ServerName::IpAddress(addr.ip().into());
         let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
         connecting.map_err(|error| {
@@ -93,58 +68,6 @@ impl MutualTls {
 impl fmt::Debug for MutualTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MutualTls({})", Fingerprint::of(&self.own.cert[0]))
-    }
-}
-
-/// Accepts the certificates of known clients. The handshake's signatures prove that a client has its key.
-struct KnownClients {
-    is_known: IsKnown,
-    provider: Arc<CryptoProvider>,
-}
-
-impl fmt::Debug for KnownClients {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KnownClients").finish_non_exhaustive()
-    }
-}
-
-impl ClientCertVerifier for KnownClients {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
-        if (self.is_known)(Fingerprint::of(end_entity)) {
-            return Ok(ClientCertVerified::assertion());
-        }
-        Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 

@@ -8,10 +8,12 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion,
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, OtherError, RootCertStore,
+    ServerConfig, SignatureScheme, SupportedProtocolVersion,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,7 +73,7 @@ impl Trust {
     ) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
         let unreadable = |error: &dyn fmt::Display| ConnectError::TrustUnreadable(error.to_string());
         match self {
-            Trust::Fingerprint(expected) => Ok(Arc::new(Pinned::new(*expected))),
+            Trust::Fingerprint(expected) => Ok(Arc::new(ByFingerprint::pinned(*expected))),
             Trust::System => match rustls_platform_verifier::Verifier::new(provider) {
                 Ok(verifier) => Ok(Arc::new(verifier)),
                 Err(error) => Err(unreadable(&error)),
@@ -166,10 +168,13 @@ impl ServerCertVerifier for Recording {
     }
 }
 
-/// Accepts one certificate. The handshake's signatures prove that the server has its key.
-#[derive(Debug)]
-pub(crate) struct Pinned {
-    expected: Fingerprint,
+/// Decides about an other end's certificate by its fingerprint.
+type Check = Box<dyn Fn(Fingerprint) -> Result<(), rustls::Error> + Send + Sync>;
+
+/// Accepts certificates by their fingerprints, whatever their names and dates. The handshake's signatures prove that
+/// the other end has the key.
+pub(crate) struct ByFingerprint {
+    check: Check,
     provider: Arc<CryptoProvider>,
 }
 
@@ -187,23 +192,38 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-impl Pinned {
-    pub(crate) fn new(expected: Fingerprint) -> Self {
-        Pinned { expected, provider: Arc::new(ring::default_provider()) }
+impl ByFingerprint {
+    /// Accepts one certificate.
+    pub(crate) fn pinned(expected: Fingerprint) -> Self {
+        Self::new(Box::new(move |found| {
+            if found == expected {
+                return Ok(());
+            }
+            let mismatch = Arc::new(Mismatch { expected, found });
+            Err(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(mismatch))))
+        }))
     }
 
-    /// Checks that it is this certificate.
-    pub(crate) fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), rustls::Error> {
-        let found = Fingerprint::of(certificate);
-        if found == self.expected {
-            return Ok(());
-        }
-        let mismatch = Arc::new(Mismatch { expected: self.expected, found });
-        Err(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(mismatch))))
+    /// Accepts the certificates that are known at the moment of each handshake.
+    pub(crate) fn known(is_known: impl Fn(Fingerprint) -> bool + Send + Sync + 'static) -> Self {
+        let refused = CertificateError::ApplicationVerificationFailure;
+        Self::new(Box::new(move |found| {
+            if is_known(found) { Ok(()) } else { Err(rustls::Error::InvalidCertificate(refused.clone())) }
+        }))
+    }
+
+    fn new(check: Check) -> Self {
+        ByFingerprint { check, provider: Arc::new(ring::default_provider()) }
     }
 }
 
-impl ServerCertVerifier for Pinned {
+impl fmt::Debug for ByFingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ByFingerprint").finish_non_exhaustive()
+    }
+}
+
+impl ServerCertVerifier for ByFingerprint {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -212,7 +232,7 @@ impl ServerCertVerifier for Pinned {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        self.check(end_entity).map(|()| ServerCertVerified::assertion())
+        (self.check)(Fingerprint::of(end_entity)).map(|()| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -236,4 +256,67 @@ impl ServerCertVerifier for Pinned {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
+}
+
+impl ClientCertVerifier for ByFingerprint {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        (self.check)(Fingerprint::of(end_entity)).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        ServerCertVerifier::verify_tls12_signature(self, message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        ServerCertVerifier::verify_tls13_signature(self, message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ServerCertVerifier::supported_verify_schemes(self)
+    }
+}
+
+/// The client's side of TLS 1.3 between two ends that each have a certificate and know the other's.
+pub(crate) fn mutual_client(own: &Arc<CertifiedKey>, peer: Fingerprint) -> ClientConfig {
+    // "Dangerous" is rustls's name for every custom verifier.
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .expect("ring has suites for TLS 1.3")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(ByFingerprint::pinned(peer)))
+        .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own))));
+    // The name is meaningless, and would be readable on the way.
+    config.enable_sni = false;
+    config
+}
+
+/// The server's side, which accepts these clients.
+pub(crate) fn mutual_server(own: &Arc<CertifiedKey>, clients: ByFingerprint) -> ServerConfig {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .expect("ring has suites for TLS 1.3")
+        .with_client_cert_verifier(Arc::new(clients))
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own))));
+    // A resumed session would skip the check of the certificate.
+    config.send_tls13_tickets = 0;
+    config
 }
