@@ -45,6 +45,10 @@ pub enum Decision {
 }
 
 impl Standing {
+    /// All of them.
+    pub const ALL: [Standing; 5] =
+        [Standing::Joining, Standing::Held, Standing::Draining, Standing::Lapsed, Standing::Ousted];
+
     /// Whether a node of this standing may decide that.
     pub const fn may(self, decision: Decision) -> bool {
         match self {

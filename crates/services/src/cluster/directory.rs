@@ -11,8 +11,7 @@ mod sweep;
 use super::nodes::{Nodes, NodesView};
 use super::standing::StandingView;
 use crate::store::{
-    EnteredRow, FoundRoom, LivePage, LiveQuery, NewLiveRoom, NodeName, NodeState, Owner, RoomKey, Store,
-    StoreError,
+    EnteredRow, FoundRoom, LivePage, LiveQuery, NewLiveRoom, NodeName, Owner, RoomKey, Store, StoreError,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -170,13 +169,8 @@ impl Directory {
 
     async fn leave_all(self) {
         loop {
-            let waits = lock(&self.0.leaving).is_empty();
-            if waits {
-                self.0.leaves.notified().await;
-            }
-            if !self.leave().await {
-                tokio::time::sleep(AGAIN).await;
-            }
+            self.0.leaves.notified().await;
+            self.flush().await;
         }
     }
 
@@ -330,6 +324,11 @@ impl Node for Directory {
 }
 
 impl Directory {
+    /// Works on a room of this node, if it still has that one under the code.
+    fn with_own<T>(&self, code: RoomCode, uid: &str, work: impl FnOnce(&mut OwnRoom) -> T) -> Option<T> {
+        lock(&self.0.rooms).get_mut(&code).filter(|own| own.new.uid == uid).map(work)
+    }
+
     /// Forgets a room of this node, and returns its term.
     fn forget(&self, code: RoomCode, uid: &str) -> Option<u64> {
         let mut rooms = lock(&self.0.rooms);
@@ -344,7 +343,7 @@ fn of_others(nodes: Arc<Nodes>, own: &NodeName, build: &str) -> Others {
     let permille = |load: u64| u16::try_from(load).unwrap_or(u16::MAX);
     let load_permille = nodes.serving_as(own).map_or(0, |node| permille(node.load.permille));
     let others = || nodes.serving().filter(|node| node.id != *own);
-    let open = others().filter(|node| node.state == NodeState::Serving && node.build == build);
+    let open = nodes.open().filter(|node| node.id != *own && node.build == build);
     let open = open
         .map(|node| OpenNode { address: node.address.clone(), load_permille: permille(node.load.permille) })
         .collect();

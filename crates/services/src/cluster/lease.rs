@@ -489,7 +489,7 @@ impl Sessions {
         &self,
         statement: impl AsyncFnOnce(&NodeSession) -> Result<T, NodeFault>,
     ) -> Result<T, NodeFault> {
-        let session = self.get().await.map_err(|error| NodeFault::Failed(error.to_string()))?;
+        let session = self.get().await.map_err(|error| NodeFault(error.to_string()))?;
         let done = statement(&session).await;
         if done.is_err() {
             let mut current = self.current.lock().await;

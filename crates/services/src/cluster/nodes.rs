@@ -81,6 +81,11 @@ impl Nodes {
         &self.all
     }
 
+    /// Those that serve and take what is new.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Node> {
+        self.all.iter().filter(|node| node.state == NodeState::Serving)
+    }
+
     /// Those that serve.
     pub(crate) fn serving(&self) -> impl Iterator<Item = &Node> {
         self.all.iter().filter(|node| node.serves())

@@ -15,7 +15,7 @@ pub(crate) struct StandingView(Arc<Told>);
 
 #[derive(Debug)]
 struct Told {
-    /// Of the standing while it holds.
+    /// The place of the standing among all, while it holds.
     standing: AtomicU8,
     /// Until when it holds, by [`uptime`] in microseconds.
     until_us: AtomicU64,
@@ -24,10 +24,6 @@ struct Told {
     lease_left_us: AtomicU64,
     lapsed_us: AtomicU64,
 }
-
-/// All standings. Their places are their numbers.
-const STANDINGS: [Standing; 5] =
-    [Standing::Joining, Standing::Held, Standing::Draining, Standing::Lapsed, Standing::Ousted];
 
 impl StandingView {
     pub(super) fn new() -> Self {
@@ -44,7 +40,7 @@ impl StandingView {
     pub(super) fn tell(&self, tenure: &Tenure, now: Duration) {
         let told = &*self.0;
         let standing = tenure.standing();
-        let place = STANDINGS.iter().position(|known| *known == standing).unwrap_or_default();
+        let place = Standing::ALL.iter().position(|known| *known == standing).unwrap_or_default();
         let until = if standing.may(Decision::Join) {
             now.saturating_add(tenure.valid_for())
         } else {
@@ -68,7 +64,8 @@ impl StandingView {
 
     /// The node's standing at this moment.
     pub(crate) fn get(&self) -> Standing {
-        let standing = STANDINGS[usize::from(self.0.standing.load(Ordering::SeqCst)) % STANDINGS.len()];
+        let standing =
+            Standing::ALL[usize::from(self.0.standing.load(Ordering::SeqCst)) % Standing::ALL.len()];
         let is_over = micros(uptime()) >= self.0.until_us.load(Ordering::SeqCst);
         if standing.may(Decision::Join) && is_over { Standing::Lapsed } else { standing }
     }

@@ -1,10 +1,11 @@
 //! Live rooms of other nodes of a cluster: lists come from the store, everything else from the node that has the room.
 
 use super::Services;
-use super::failure::{Failure, Kind};
+use super::failure::Failure;
 use super::line_failures::{to_failure, to_refusal};
 use super::live::{self, LiveRoomDetails};
-use crate::cluster::line::{Answer, Handlers, Refusal};
+use super::nodes;
+use crate::cluster::line::{self, Answer, Handlers, Refusal};
 use crate::store::{FoundRoom, LiveQuery, NodeName};
 use bytes::Bytes;
 use parlor_proto::wire::handshake::RoomKind;
@@ -50,9 +51,7 @@ pub(super) fn answer(services: &Services, handlers: &mut Handlers) {
             let (realm, code, _) = asked(&body)?;
             let details = live::read_here(&services, &realm, code).await;
             let details = details.map_err(|failure| to_refusal(&failure))?;
-            serde_json::to_vec(&details)
-                .map(Bytes::from)
-                .map_err(|error| Refusal::new(500, error.to_string()))
+            line::write(&details)
         }
     });
     let of = services.clone();
@@ -76,7 +75,7 @@ pub(super) fn answer(services: &Services, handlers: &mut Handlers) {
 
 fn asked(body: &[u8]) -> Result<(Realm, RoomCode, AboutRoom), Refusal> {
     let bad = |error: &dyn core::fmt::Display| Refusal::new(400, error.to_string());
-    let about: AboutRoom = serde_json::from_slice(body).map_err(|error| bad(&error))?;
+    let about: AboutRoom = line::read(body)?;
     let realm = Realm::new(&about.app, &about.environment).map_err(|error| bad(&error))?;
     let code = about.code.parse().map_err(|error| bad(&error))?;
     Ok((realm, code, about))
@@ -167,8 +166,7 @@ async fn ask<T: DeserializeOwned>(
     kind: &'static str,
     about: &AboutRoom,
 ) -> Result<T, Failure> {
-    let alone = || Failure::new(Kind::Conflict, "no_cluster", "this server has its store alone");
-    let cluster = services.cluster().ok_or_else(alone)?;
+    let cluster = services.cluster().ok_or_else(nodes::is_alone)?;
     let question = serde_json::to_vec(about).map_err(|error| Failure::defect(&error.to_string()))?;
     let answer = cluster.line().ask(node, kind, question.into()).await.map_err(|error| to_failure(&error))?;
     serde_json::from_slice(&answer)

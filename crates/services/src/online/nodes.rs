@@ -125,20 +125,16 @@ pub(super) async fn place(services: Services, caller: Caller, input: AskWhere) -
 }
 
 /// The failure of what only nodes do.
-fn is_alone() -> Failure {
+pub(super) fn is_alone() -> Failure {
     let sentence = "this server has its store alone, so there are no nodes: it was started without --node";
     Failure::new(Kind::Conflict, "no_cluster", sentence)
 }
-
-/// All standings, for monitoring.
-const STANDINGS: [Standing; 5] =
-    [Standing::Joining, Standing::Held, Standing::Draining, Standing::Lapsed, Standing::Ousted];
 
 /// The cluster's metrics.
 pub(super) fn figures(to: &mut Figures, cluster: &Cluster) {
     let (standing, nodes) = (cluster.standing(), cluster.nodes());
     let now = standing.get();
-    let states = STANDINGS.map(|state| ([("state", state.as_str())], u64::from(state == now)));
+    let states = Standing::ALL.map(|state| ([("state", state.as_str())], u64::from(state == now)));
     to.gauges(
         "parlor_node_state",
         "1 for what this node is: it decides while it is held or draining",

@@ -1,8 +1,10 @@
 //! The address of a store, as operators write it.
 
 use super::error::OpenError;
+use parlor_transport::Trust;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
+use std::io;
 use std::path::PathBuf;
 
 /// The address of a store.
@@ -47,6 +49,21 @@ pub(crate) enum Protection {
 }
 
 impl Protection {
+    /// Whom a client trusts; `None` without TLS.
+    ///
+    /// # Errors
+    /// The certificates cannot be read, with their file.
+    pub(crate) fn trust(&self) -> Result<Option<Trust>, (PathBuf, io::Error)> {
+        Ok(match self {
+            Protection::None => None,
+            Protection::System => Some(Trust::System),
+            Protection::Roots(path) => {
+                let pem = std::fs::read_to_string(path).map_err(|error| (path.clone(), error))?;
+                Some(Trust::Roots(pem))
+            }
+        })
+    }
+
     /// Returns the protection and the address without it, or what is wrong.
     pub(crate) fn take(address: &str) -> Result<(Protection, String), &'static str> {
         let (place, query) = address.split_once('?').unwrap_or((address, ""));

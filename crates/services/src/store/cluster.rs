@@ -5,7 +5,7 @@
 
 use super::Store;
 use super::error::StoreError;
-use super::sql::{Done, Sql, TableRow, params};
+use super::sql::{Done, Sql, TableRow, is_of_serving, now_us, params};
 use serde_json::{Value, json};
 
 /// Rooms of a list that one request examines.
@@ -18,6 +18,13 @@ macro_rules! listing {
     () => {
         "r.code, r.node, r.app, r.environment, r.kind, r.label, r.has_secret, r.max_players, r.members, r.away,
          r.players, r.spectators, r.opened_us"
+    };
+}
+
+/// The columns of an [`OwnedRow`].
+macro_rules! owned {
+    () => {
+        concat!("code, encode(uid, 'hex'), term, node, incarnation, ", now_us!(), " - opened_us")
     };
 }
 
@@ -155,9 +162,9 @@ impl Store {
                     "SELECT ",
                     listing!(),
                     ", encode(r.uid, 'hex'), r.term, r.incarnation, r.address, (n.id IS NOT NULL)::int::bigint
-                     FROM live_rooms r LEFT JOIN nodes n ON n.id = r.node AND n.incarnation = r.incarnation
-                         AND n.state <> 'gone'
-                     WHERE r.code = $1"
+                     FROM live_rooms r LEFT JOIN nodes n ON ",
+                    is_of_serving!("r"),
+                    " WHERE r.code = $1"
                 ),
                 params![&code],
             )?;
@@ -171,9 +178,7 @@ impl Store {
         let owner = owner.clone();
         self.read(move |sql| {
             let rows = sql.rows(
-                "SELECT code, encode(uid, 'hex'), term, node, incarnation,
-                     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - opened_us
-                 FROM live_rooms WHERE node = $1 AND incarnation = $2",
+                concat!("SELECT ", owned!(), " FROM live_rooms WHERE node = $1 AND incarnation = $2"),
                 params![&owner.node, owner.incarnation],
             )?;
             rows.into_iter().map(owned).collect()
@@ -186,9 +191,11 @@ impl Store {
         let codes = json!(codes).to_string();
         self.read(move |sql| {
             let rows = sql.rows(
-                "SELECT code, encode(uid, 'hex'), term, node, incarnation,
-                     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - opened_us
-                 FROM live_rooms WHERE code IN (SELECT jsonb_array_elements_text($1::text::jsonb))",
+                concat!(
+                    "SELECT ",
+                    owned!(),
+                    " FROM live_rooms WHERE code IN (SELECT jsonb_array_elements_text($1::text::jsonb))"
+                ),
                 params![&codes],
             )?;
             rows.into_iter().map(owned).collect()
@@ -278,11 +285,13 @@ impl Store {
         let owner = owner.clone();
         self.write_sparing(move |sql| {
             sql.change(
-                "DELETE FROM live_rooms WHERE (code, term) IN (
-                     SELECT r.code, r.term FROM live_rooms r WHERE r.node = $1 AND r.incarnation = $2
-                         AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = r.node
-                             AND n.incarnation = r.incarnation AND n.state <> 'gone')
-                     LIMIT $3)",
+                concat!(
+                    "DELETE FROM live_rooms WHERE (code, term) IN (
+                         SELECT r.code, r.term FROM live_rooms r WHERE r.node = $1 AND r.incarnation = $2
+                             AND NOT EXISTS (SELECT 1 FROM nodes n WHERE ",
+                    is_of_serving!("r"),
+                    ") LIMIT $3)"
+                ),
                 params![&owner.node, owner.incarnation, SWEEP],
             )
         })
@@ -297,13 +306,15 @@ impl Store {
 
 fn enter(sql: &mut dyn Sql, new: &NewLiveRoom) -> Done<EnteredRow> {
     let entered = sql.change(
-        "INSERT INTO live_rooms (code, uid, term, node, incarnation, address, app, environment, kind, label,
+        concat!(
+            "INSERT INTO live_rooms (code, uid, term, node, incarnation, address, app, environment, kind, label,
              has_secret, max_players, members, away, players, spectators, opened_us)
          SELECT $1::text, decode($2::text, 'hex'), $3::bigint, n.id, n.incarnation, $4::text, $5::text, $6::text,
-             $7::text, $8::text, $9::bigint, $10::bigint, 0, 0, 0, 0,
-             (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-         FROM nodes n WHERE n.id = $11 AND n.incarnation = $12 AND n.state <> 'gone'
-         ON CONFLICT (code) DO NOTHING",
+             $7::text, $8::text, $9::bigint, $10::bigint, 0, 0, 0, 0, ",
+            now_us!(),
+            " FROM nodes n WHERE n.id = $11 AND n.incarnation = $12 AND n.state <> 'gone'
+             ON CONFLICT (code) DO NOTHING"
+        ),
         params![
             &new.code,
             &new.uid,
@@ -354,8 +365,9 @@ fn listed(sql: &mut dyn Sql, query: &LiveQuery) -> Done<LivePage> {
              FROM (SELECT * FROM live_rooms WHERE app = $5 AND environment = $6 AND code > $7
                      AND ($1::text IS NULL OR kind = $1::text) AND ($8::text IS NULL OR label = $8::text)
                  ORDER BY code LIMIT $9) r
-             LEFT JOIN nodes n ON n.id = r.node AND n.incarnation = r.incarnation AND n.state <> 'gone'
-             ORDER BY r.code"
+             LEFT JOIN nodes n ON ",
+            is_of_serving!("r"),
+            " ORDER BY r.code"
         ),
         params![
             kind,

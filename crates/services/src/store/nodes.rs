@@ -11,7 +11,8 @@
 use super::error::OpenError;
 use super::node::NodeName;
 use super::owner;
-use super::postgres::{CONNECT_TIMEOUT, Reached, connect_to, detail};
+use super::postgres::{CONNECT_TIMEOUT, Reached, connect_to, detail, within};
+use super::sql::now_us;
 use super::{Backend, Store};
 use core::time::Duration;
 use tokio::task::JoinHandle;
@@ -31,22 +32,15 @@ const SESSION: &str =
 /// Time limit of a statement's answer. Beyond it the connection counts as lost.
 const ANSWER_TIME: Duration = Duration::from_secs(2);
 
-/// The database's clock.
-macro_rules! now {
-    () => {
-        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-    };
-}
-
 /// Enters a node. Its first incarnation is the time in seconds, so that a row that was removed and made anew has a
 /// higher one.
 const ENTER: &str = concat!(
     "INSERT INTO nodes (id, incarnation, state, lease_until, lock_number, address, shards, line, build,
          rooms, members, load_permille)
      SELECT $1::text, ",
-    now!(),
+    now_us!(),
     " / 1000000, 'serving', ",
-    now!(),
+    now_us!(),
     " + $2::bigint, hashtext(current_schema() || '/' || $1), $3::text, $4::bigint, $5::text, $6::text, 0, 0, 0
      ON CONFLICT (id) DO UPDATE SET incarnation = nodes.incarnation + 1, state = 'serving',
          lease_until = excluded.lease_until, lock_number = excluded.lock_number, address = excluded.address,
@@ -56,40 +50,50 @@ const ENTER: &str = concat!(
 );
 const HEARTBEAT: &str = concat!(
     "UPDATE nodes SET lease_until = ",
-    now!(),
+    now_us!(),
     " + $1::bigint, rooms = $2::bigint, members = $3::bigint, load_permille = $4::bigint
      WHERE id = $5::text AND incarnation = $6::bigint AND state <> 'gone' RETURNING ",
-    now!(),
+    now_us!(),
     ", state = 'draining', (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
          substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 );
+/// The condition that `l`, of `pg_locks`, is the lock of node `n`. `$kind` is the parameter with [`LOCK`].
+macro_rules! is_lock_of_node {
+    ($kind:literal) => {
+        concat!(
+            "l.locktype = 'advisory' AND l.granted AND l.classid = ",
+            $kind,
+            "::int4::oid AND l.objid = ((n.lock_number + 4294967296) % 4294967296)::oid AND l.objsubid = 2
+             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+    };
+}
+
 /// Reads the nodes, and whether each has its lock.
 const LOOK: &str = concat!(
     "SELECT ",
-    now!(),
+    now_us!(),
     ", n.id, n.incarnation, n.state, n.lease_until,
          l.pid IS NOT NULL, n.address, n.line, n.build, n.shards, n.rooms, n.members, n.load_permille
-     FROM nodes n LEFT JOIN pg_locks l ON l.locktype = 'advisory' AND l.granted AND l.classid = $1::int4::oid
-         AND l.objid = ((n.lock_number + 4294967296) % 4294967296)::oid AND l.objsubid = 2
-         AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-     ORDER BY n.id"
+     FROM nodes n LEFT JOIN pg_locks l ON ",
+    is_lock_of_node!("$1"),
+    " ORDER BY n.id"
 );
 /// Declares a node gone, if the reason still holds.
 const DECLARE_GONE: &str = concat!(
     "UPDATE nodes n SET state = 'gone', incarnation = n.incarnation + 1
      WHERE n.id = $1::text AND n.incarnation = $2::bigint AND n.state <> 'gone' AND (n.lease_until < ",
-    now!(),
-    " OR NOT EXISTS (SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted
-             AND l.classid = $3::int4::oid AND l.objid = ((n.lock_number + 4294967296) % 4294967296)::oid
-             AND l.objsubid = 2
-             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())))"
+    now_us!(),
+    " OR NOT EXISTS (SELECT 1 FROM pg_locks l WHERE ",
+    is_lock_of_node!("$3"),
+    "))"
 );
 const LEAVE: &str = "UPDATE nodes SET state = 'gone', incarnation = incarnation + 1
      WHERE id = $1::text AND incarnation = $2::bigint AND state <> 'gone'";
 /// Removes nodes that are gone for long, so that names that are never used again do not add up.
 const FORGET: &str = concat!(
     "DELETE FROM nodes n WHERE n.state = 'gone' AND n.lease_until < ",
-    now!(),
+    now_us!(),
     " - $1::bigint AND n.id <> $2::text"
 );
 /// How long a node that is gone is shown.
@@ -180,21 +184,15 @@ impl NodeState {
     }
 
     fn parse(word: &str) -> Result<Self, NodeFault> {
-        let unknown = || NodeFault::Failed(format!("the table of nodes is damaged: {word:?} is no state"));
+        let unknown = || NodeFault(format!("the table of nodes is damaged: {word:?} is no state"));
         NodeState::ALL.into_iter().find(|state| state.as_str() == word).ok_or_else(unknown)
     }
 }
 
-/// Why a statement of a node failed.
+/// Why a statement of a node failed: PostgreSQL refused it or did not answer in time, or the connection is lost.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NodeFault {
-    /// PostgreSQL refused it, or the connection is lost.
-    #[error("{0}")]
-    Failed(String),
-    /// No answer came in time.
-    #[error("PostgreSQL does not answer")]
-    Silent,
-}
+#[error("{0}")]
+pub(crate) struct NodeFault(pub(crate) String);
 
 /// The lock of a node. Dropping it releases the lock.
 pub(crate) struct NodeLock {
@@ -403,8 +401,7 @@ async fn is_pooled(client: &Client, other: &NodeSession) -> Result<bool, OpenErr
 
 fn node_row(row: &Row) -> Result<NodeRow, NodeFault> {
     let id = text(row, 1)?;
-    let id =
-        id.parse().map_err(|error| NodeFault::Failed(format!("the table of nodes is damaged: {error}")))?;
+    let id = id.parse().map_err(|error| NodeFault(format!("the table of nodes is damaged: {error}")))?;
     Ok(NodeRow {
         id,
         incarnation: number(row, 2)?,
@@ -424,23 +421,20 @@ fn node_row(row: &Row) -> Result<NodeRow, NodeFault> {
 async fn answered<T>(
     statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, NodeFault> {
-    match tokio::time::timeout(ANSWER_TIME, statement).await {
-        Ok(answer) => answer.map_err(|error| NodeFault::Failed(detail(&error))),
-        Err(_) => Err(NodeFault::Silent),
-    }
+    within(ANSWER_TIME, statement).await.map_err(NodeFault)
 }
 
 fn number(row: &Row, column: usize) -> Result<u64, NodeFault> {
-    let number: i64 = row.try_get(column).map_err(|error| NodeFault::Failed(detail(&error)))?;
-    u64::try_from(number).map_err(|_| NodeFault::Failed(format!("column {column} of a node is below 0")))
+    let number: i64 = row.try_get(column).map_err(|error| NodeFault(detail(&error)))?;
+    u64::try_from(number).map_err(|_| NodeFault(format!("column {column} of a node is below 0")))
 }
 
 fn flag(row: &Row, column: usize) -> Result<bool, NodeFault> {
-    row.try_get(column).map_err(|error| NodeFault::Failed(detail(&error)))
+    row.try_get(column).map_err(|error| NodeFault(detail(&error)))
 }
 
 fn text(row: &Row, column: usize) -> Result<String, NodeFault> {
-    row.try_get(column).map_err(|error| NodeFault::Failed(detail(&error)))
+    row.try_get(column).map_err(|error| NodeFault(detail(&error)))
 }
 
 fn signed(number: u64) -> i64 {

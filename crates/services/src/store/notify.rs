@@ -2,7 +2,7 @@
 //!
 //! No transaction of the store notifies: PostgreSQL commits those one after another, which ends group commit.
 
-use super::postgres::{CONNECT_TIMEOUT, Reached, connect_to, detail, listen_to};
+use super::postgres::{CONNECT_TIMEOUT, Reached, connect_to, detail, listen_to, within};
 use super::{Backend, Store};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -110,16 +110,6 @@ impl Listener {
     /// Checks that the server answers.
     pub(crate) async fn check(&self) -> Result<(), String> {
         self.client.batch_execute("").await.map_err(|error| detail(&error))
-    }
-}
-
-async fn within<T>(
-    limit: Duration,
-    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, String> {
-    match timeout(limit, answer).await {
-        Ok(answered) => answered.map_err(|error| detail(&error)),
-        Err(_) => Err("PostgreSQL does not answer".to_owned()),
     }
 }
 

@@ -6,7 +6,7 @@
 use super::error::StoreError;
 use super::ids::{AccountId, SignInId};
 use super::node::NodeName;
-use super::sql::{Done, Sql, TableRow, params};
+use super::sql::{Done, Sql, TableRow, now_us, params};
 use super::{PAGE_MAX, Store};
 use parlor_server::realm::Realm;
 
@@ -62,8 +62,11 @@ impl Orders {
             OrderKind::SignOut(sign_in) => ("sign_out", sign_in.as_ref().map_or("", SignInId::as_str)),
         };
         sql.change(
-            "INSERT INTO orders (node, realm, account, kind, body, at_us)
-             VALUES ($1, $2, $3, $4, $5, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)",
+            concat!(
+                "INSERT INTO orders (node, realm, account, kind, body, at_us) VALUES ($1, $2, $3, $4, $5, ",
+                now_us!(),
+                ")"
+            ),
             params![node.as_str(), realm, account, word, body],
         )
         .map(|_| ())
@@ -96,9 +99,12 @@ impl Store {
     pub(crate) async fn orders_after(&self, last: u64) -> Result<Vec<Order>, StoreError> {
         self.read(move |sql| {
             let rows = sql.rows(
-                "SELECT id, node, realm, account, kind, body, at_us FROM orders WHERE id > $1 OR (id > $2
-                     AND at_us > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $3)
-                 ORDER BY id LIMIT $4",
+                concat!(
+                    "SELECT id, node, realm, account, kind, body, at_us FROM orders
+                     WHERE id > $1 OR (id > $2 AND at_us > ",
+                    now_us!(),
+                    " - $3) ORDER BY id LIMIT $4"
+                ),
                 params![last, last.saturating_sub(OVERLAP), OVERLAP_US, OVERLAP + PAGE_MAX as u64],
             )?;
             rows.into_iter().map(|mut row| read(&mut row)).collect()
@@ -113,10 +119,7 @@ impl Store {
     /// [`StoreError::Unavailable`].
     pub(crate) async fn sweep_orders(&self) -> Result<u64, StoreError> {
         self.write_sparing(|sql| {
-            sql.change(
-                "DELETE FROM orders WHERE at_us < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1",
-                params![KEPT_US],
-            )
+            sql.change(concat!("DELETE FROM orders WHERE at_us < ", now_us!(), " - $1"), params![KEPT_US])
         })
         .await
     }

@@ -11,7 +11,7 @@ use super::Durability;
 use super::address::{Protection, without_password};
 use super::error::{OpenError, StoreError};
 use super::owner::{self, LockState, Sharing, StoreLock};
-use super::sql::{BatchResult, BatchStatement, Done, Fault, Param, RowPage, Sql, TableRow, Value};
+use super::sql::{BatchResult, BatchStatement, Done, Fault, Param, RowPage, Sql, TableRow, Value, now_us};
 use super::webhooks::Outboxes;
 use bytes::BytesMut;
 use core::error::Error;
@@ -20,7 +20,6 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use futures_util::future::try_join_all;
 use futures_util::{FutureExt, TryStreamExt};
-use parlor_transport::Trust;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -127,14 +126,7 @@ pub(super) fn parse(address: &str) -> Result<Reached, OpenError> {
     if config.get_application_name().is_none() {
         config.application_name("parlor");
     }
-    let trust = match protection {
-        Protection::None => None,
-        Protection::System => Some(Trust::System),
-        Protection::Roots(path) => {
-            let pem = std::fs::read_to_string(&path);
-            Some(Trust::Roots(pem.map_err(|error| OpenError::File { path, error })?))
-        }
-    };
+    let trust = protection.trust().map_err(|(path, error)| OpenError::File { path, error })?;
     config.ssl_mode(if trust.is_some() { SslMode::Require } else { SslMode::Disable });
     let tls = trust.map(|trust| trust.foreign_tls()).transpose();
     let tls = tls.map_err(|error| OpenError::Database(error.to_string()))?;
@@ -296,6 +288,17 @@ impl Postgres {
     }
 }
 
+/// Waits for an answer of the server no longer than this. Errors are for a person.
+pub(super) async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, String> {
+    match tokio::time::timeout(limit, answer).await {
+        Ok(answered) => answered.map_err(|error| detail(&error)),
+        Err(_) => Err("PostgreSQL does not answer".to_owned()),
+    }
+}
+
 pub(super) fn detail(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(said) => format!("PostgreSQL: {} ({})", said.message(), said.code().code()),
@@ -394,7 +397,7 @@ impl Sql for Postgres {
     }
 
     fn clock_us(&mut self) -> Done<u64> {
-        let mut rows = self.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", &[])?;
+        let mut rows = self.rows(concat!("SELECT ", now_us!()), &[])?;
         rows.first_mut().map_or(Ok(0), |row| row.number(0))
     }
 

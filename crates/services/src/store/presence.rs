@@ -6,11 +6,12 @@
 use super::Store;
 use super::error::StoreError;
 use super::ids::AccountId;
-use super::sql::{Done, TableRow, params};
+use super::sql::{Done, TableRow, is_of_serving, params};
 use parlor_server::realm::Realm;
+use serde::{Deserialize, Serialize};
 
 /// What a player says of itself to friends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Saying {
     /// For people, without control characters.
     pub(crate) status: String,
@@ -109,10 +110,13 @@ impl Store {
         let (realm, accounts) = (realm.clone(), lines(accounts.iter().map(AccountId::as_str)));
         self.read(move |sql| {
             let rows = sql.rows(
-                "SELECT p.account, p.node, p.status, p.join_text, p.is_visible, p.said_ms
-                 FROM unnest(string_to_array($1, E'\\n')) AS k (account)
-                 JOIN presence p ON p.realm = $2 AND p.account = substr(k.account, 2)
-                 JOIN nodes n ON n.id = p.node AND n.incarnation = p.incarnation AND n.state <> 'gone'",
+                concat!(
+                    "SELECT p.account, p.node, p.status, p.join_text, p.is_visible, p.said_ms
+                     FROM unnest(string_to_array($1, E'\\n')) AS k (account)
+                     JOIN presence p ON p.realm = $2 AND p.account = substr(k.account, 2)
+                     JOIN nodes n ON ",
+                    is_of_serving!("p")
+                ),
                 params![&accounts, &realm],
             )?;
             rows.into_iter().map(|mut row| read(&mut row)).collect()
@@ -135,9 +139,11 @@ impl Store {
         self.write_sparing(move |sql| {
             let join = saying.join.as_deref().unwrap_or_default();
             let changed = sql.change(
-                "UPDATE presence p SET status = $1, join_text = $2, is_visible = $3, said_ms = $4
-                 FROM nodes n WHERE p.realm = $5 AND p.account = $6
-                     AND n.id = p.node AND n.incarnation = p.incarnation AND n.state <> 'gone'",
+                concat!(
+                    "UPDATE presence p SET status = $1, join_text = $2, is_visible = $3, said_ms = $4
+                     FROM nodes n WHERE p.realm = $5 AND p.account = $6 AND ",
+                    is_of_serving!("p")
+                ),
                 params![&saying.status, join, saying.is_visible, saying.said_ms, &realm, &account],
             )?;
             Ok(changed > 0)
@@ -195,8 +201,11 @@ impl Store {
     pub(crate) async fn sweep_presence(&self) -> Result<u64, StoreError> {
         self.write_sparing(|sql| {
             sql.change(
-                "DELETE FROM presence p WHERE NOT EXISTS (SELECT 1 FROM nodes n
-                     WHERE n.id = p.node AND n.incarnation = p.incarnation AND n.state <> 'gone')",
+                concat!(
+                    "DELETE FROM presence p WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE ",
+                    is_of_serving!("p"),
+                    ")"
+                ),
                 &[],
             )
         })

@@ -6,7 +6,7 @@ use super::error::StoreError;
 use super::ids::AccountId;
 use super::lives::Swept;
 use super::presence::lines;
-use super::sql::params;
+use super::sql::{is_of_serving, params};
 use parlor_server::realm::Realm;
 
 /// Maximum number of rows that one transaction deletes.
@@ -49,13 +49,15 @@ impl Store {
         let (realm, players) = (realm.clone(), lines(players.iter().map(AccountId::as_str)));
         self.read(move |sql| {
             let rows = sql.rows(
-                "SELECT k.account FROM (SELECT substr(line, 2) AS account
+                concat!(
+                    "SELECT k.account FROM (SELECT substr(line, 2) AS account
                      FROM unnest(string_to_array($1, E'\\n')) AS l (line)) AS k
                  WHERE EXISTS (SELECT 1 FROM players_seen s
                          WHERE s.realm = $2 AND s.account = k.account AND s.at_ms >= $3)
-                     OR EXISTS (SELECT 1 FROM presence p JOIN nodes n
-                             ON n.id = p.node AND n.incarnation = p.incarnation AND n.state <> 'gone'
-                         WHERE p.realm = $2 AND p.account = k.account)",
+                     OR EXISTS (SELECT 1 FROM presence p JOIN nodes n ON ",
+                    is_of_serving!("p"),
+                    " WHERE p.realm = $2 AND p.account = k.account)"
+                ),
                 params![&players, &realm, since_ms],
             )?;
             rows.into_iter().map(|mut row| Ok(AccountId::new(&row.text(0)?)?)).collect()

@@ -350,3 +350,20 @@ macro_rules! params {
     ($($value:expr),* $(,)?) => { &[$($crate::store::sql::Param::from($value)),*] };
 }
 pub(super) use params;
+
+/// PostgreSQL's clock, in microseconds since 1970, as a part of a statement. It goes on within a transaction.
+macro_rules! now_us {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    };
+}
+pub(super) use now_us;
+
+/// The condition that `n` is the node which wrote a row, still in that incarnation, and serves. `$row` is the row's
+/// name in the statement.
+macro_rules! is_of_serving {
+    ($row:literal) => {
+        concat!("n.id = ", $row, ".node AND n.incarnation = ", $row, ".incarnation AND n.state <> 'gone'")
+    };
+}
+pub(super) use is_of_serving;

@@ -72,15 +72,7 @@ pub(crate) struct PresenceChanged {
     /// The node; empty if the player says something that holds wherever it is.
     pub(crate) node: String,
     /// `None` if it is not connected to the node any more.
-    saying: Option<Said>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Said {
-    status: String,
-    join: Option<String>,
-    is_visible: bool,
-    said_ms: u64,
+    pub(crate) saying: Option<Saying>,
 }
 
 /// A friendship.
@@ -95,27 +87,12 @@ pub(crate) struct FriendsChanged {
 
 impl PresenceChanged {
     pub(crate) fn new(realm: &Realm, account: &AccountId, node: String, saying: Option<Saying>) -> Self {
-        let saying = saying.map(|Saying { status, join, is_visible, said_ms }| Said {
-            status,
-            join,
-            is_visible,
-            said_ms,
-        });
         PresenceChanged { realm: realm.path().to_owned(), account: account.to_string(), node, saying }
     }
 
     /// The player, if it can be one.
     pub(crate) fn key(&self) -> Option<(Realm, AccountId)> {
         Some((Realm::from_path(&self.realm).ok()?, AccountId::new(&self.account).ok()?))
-    }
-
-    pub(crate) fn saying(&self) -> Option<Saying> {
-        self.saying.clone().map(|Said { status, join, is_visible, said_ms }| Saying {
-            status,
-            join,
-            is_visible,
-            said_ms,
-        })
     }
 }
 

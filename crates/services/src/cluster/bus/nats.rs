@@ -13,7 +13,6 @@
 use super::address::BusAddress;
 use super::envelope::{Key, PAYLOAD_MAX};
 use super::{BusError, Carrier, Received, Session};
-use crate::store::Protection;
 use bytes::{Buf, BytesMut};
 use core::fmt::Write;
 use core::str;
@@ -75,19 +74,9 @@ fn away(error: impl core::fmt::Display) -> BusError {
 
 impl Nats {
     pub(super) fn new(address: &BusAddress, key: &Key) -> Result<Self, BusError> {
-        let trust = match &address.protection {
-            Protection::None => None,
-            Protection::System => Some(Trust::System),
-            Protection::Roots(path) => {
-                let read = std::fs::read_to_string(path).map_err(|error| {
-                    BusError::Unusable(format!(
-                        "the certificates in {} cannot be read: {error}",
-                        path.display()
-                    ))
-                });
-                Some(Trust::Roots(read?))
-            }
-        };
+        let trust = address.protection.trust().map_err(|(path, error)| {
+            BusError::Unusable(format!("the certificates in {} cannot be read: {error}", path.display()))
+        })?;
         let subject = format!("parlor.{}.hints", key.name());
         Ok(Nats { address: address.clone(), trust, subject })
     }

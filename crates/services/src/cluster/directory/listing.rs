@@ -47,11 +47,8 @@ impl Directory {
                 self.count_fenced(Fenced::List, rooms.len() as u64 - written);
             }
             Ok(_) => {
-                let mut own = lock(&self.0.rooms);
                 for (code, key, counts) in changed {
-                    if let Some(own) = own.get_mut(&code).filter(|own| own.new.uid == key.uid) {
-                        own.listed = Listed(Some(counts));
-                    }
+                    self.with_own(code, &key.uid, |own| own.listed = Listed(Some(counts)));
                 }
             }
             Err(error) => tracing::debug!(%error, "what is listed of rooms could not be written yet"),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 /// How long a row of this node may be unknown to it: its room may be about to open.
 const ORPHAN_AGE: Duration = Duration::from_secs(30);
-/// What members are told of a room that another node has.
+/// The reason that members read when their room ends because another node has it.
 const ELSEWHERE: &str = "this room goes on at another server";
 
 impl Directory {
@@ -37,40 +37,39 @@ impl Directory {
         if missing.is_empty() {
             return Ok(());
         }
-        let codes: Vec<String> = missing.iter().map(|new| new.code.clone()).collect();
+        let codes: Vec<String> = missing.iter().map(|(_, new)| new.code.clone()).collect();
         let others = self.0.store.live_rooms_at(&codes).await?;
         let others: HashMap<String, OwnedRow> =
             others.into_iter().map(|row| (row.key.code.clone(), row)).collect();
         let mut earlier = Vec::new();
-        for new in missing {
+        for (code, new) in missing {
             match others.get(&new.code) {
-                None => self.enter_again(new, owner).await?,
-                Some(row) if row.key.uid != new.uid => self.is_homeless(&new),
-                Some(row) if row.owner == *owner => self.set_term(&new, row.key.term),
-                Some(row) if row.owner.node == owner.node => earlier.push(row.key.clone()),
-                Some(row) => self.give_up(&new, row, shards).await,
+                None => self.enter_again(code, new, owner).await?,
+                Some(row) if row.key.uid != new.uid => self.is_homeless(code, &new),
+                Some(row) if row.owner == *owner => self.set_term(code, &row.key, row.key.term),
+                Some(row) if row.owner.node == owner.node => earlier.push((code, row.key.clone())),
+                Some(row) => self.give_up(code, &new, row, shards).await,
             }
         }
         if !earlier.is_empty() {
-            let taken = self.0.store.retake_live_rooms(owner, &earlier).await?;
+            let keys: Vec<RoomKey> = earlier.iter().map(|(_, key)| key.clone()).collect();
+            let taken = self.0.store.retake_live_rooms(owner, &keys).await?;
             tracing::info!(taken, "rooms of this node's earlier incarnation are its own again");
-            for key in earlier {
-                if let Ok(code) = key.code.parse() {
-                    self.update(code, &key.uid, key.term + 1);
-                }
+            for (code, key) in earlier {
+                self.set_term(code, &key, key.term + 1);
             }
         }
         Ok(())
     }
 
     /// Rooms without a row of the present incarnation, and rows without a room.
-    fn differences(&self, rows: &HashMap<String, OwnedRow>) -> (Vec<NewLiveRoom>, Vec<RoomKey>) {
+    fn differences(&self, rows: &HashMap<String, OwnedRow>) -> (Vec<(RoomCode, NewLiveRoom)>, Vec<RoomKey>) {
         let own = lock(&self.0.rooms);
         let has_row = |new: &NewLiveRoom| {
             rows.get(&new.code).is_some_and(|row| row.key.uid == new.uid && row.key.term == new.term)
         };
-        let missing = own.values().filter(|own| !has_row(&own.new) && !own.is_homeless);
-        let missing = missing.map(|own| own.new.clone()).collect();
+        let missing = own.iter().filter(|(_, own)| !has_row(&own.new) && !own.is_homeless);
+        let missing = missing.map(|(code, own)| (*code, own.new.clone())).collect();
         let is_orphan = |row: &&OwnedRow| {
             let code = row.key.code.parse::<RoomCode>().ok();
             let own = code.and_then(|code| own.get(&code));
@@ -81,52 +80,35 @@ impl Directory {
     }
 
     /// Enters a room again that the store lost.
-    async fn enter_again(&self, new: NewLiveRoom, owner: &Owner) -> Result<(), StoreError> {
-        let new = NewLiveRoom { owner: owner.clone(), ..new };
-        let is_here =
-            |code: RoomCode| lock(&self.0.rooms).get(&code).is_some_and(|own| own.new.uid == new.uid);
+    async fn enter_again(&self, code: RoomCode, new: NewLiveRoom, owner: &Owner) -> Result<(), StoreError> {
         // It may have ended since.
-        if !new.code.parse().is_ok_and(is_here) {
+        if self.with_own(code, &new.uid, |_| ()).is_none() {
             return Ok(());
         }
-        let code = new.code.clone();
-        match self.0.store.enter_live_room(new).await? {
+        match self.0.store.enter_live_room(NewLiveRoom { owner: owner.clone(), ..new }).await? {
             EnteredRow::Done => tracing::info!(%code, "a room that the store had lost is entered again"),
             EnteredRow::Taken | EnteredRow::Fenced => self.count_fenced(Fenced::Keep, 1),
         }
         Ok(())
     }
 
-    /// The store has another room under the code: this one is found by whoever asks this node, and goes on.
-    fn is_homeless(&self, new: &NewLiveRoom) {
-        tracing::warn!(code = %new.code, "another node has a room under a code of this one's: this one is found at this node alone");
+    /// The store has another room under the code. This one goes on, and players find it if they ask this node.
+    fn is_homeless(&self, code: RoomCode, new: &NewLiveRoom) {
+        tracing::warn!(%code, "another node has a room under a code of this one's: this one is found at this node alone");
         self.count_fenced(Fenced::Keep, 1);
-        let mut rooms = lock(&self.0.rooms);
-        let own = new.code.parse().ok().and_then(|code: RoomCode| rooms.get_mut(&code));
-        if let Some(own) = own.filter(|own| own.new.uid == new.uid) {
-            own.is_homeless = true;
-        }
+        self.with_own(code, &new.uid, |own| own.is_homeless = true);
     }
 
     /// Another node has the room: it ends here.
-    async fn give_up(&self, new: &NewLiveRoom, row: &OwnedRow, shards: &Shards) {
-        tracing::warn!(code = %new.code, node = %row.owner.node, term = row.key.term, "another node has this room: it ends here");
+    async fn give_up(&self, code: RoomCode, new: &NewLiveRoom, row: &OwnedRow, shards: &Shards) {
+        tracing::warn!(%code, node = %row.owner.node, term = row.key.term, "another node has this room: it ends here");
         self.count_fenced(Fenced::Keep, 1);
-        let Ok(code) = new.code.parse() else { return };
         self.forget(code, &new.uid);
         // A shard that has stopped has no rooms.
         let _ = shards.end_room(code, ELSEWHERE.to_owned()).await;
     }
 
-    fn set_term(&self, new: &NewLiveRoom, term: u64) {
-        if let Ok(code) = new.code.parse() {
-            self.update(code, &new.uid, term);
-        }
-    }
-
-    fn update(&self, code: RoomCode, uid: &str, term: u64) {
-        if let Some(own) = lock(&self.0.rooms).get_mut(&code).filter(|own| own.new.uid == uid) {
-            own.new.term = term;
-        }
+    fn set_term(&self, code: RoomCode, key: &RoomKey, term: u64) {
+        self.with_own(code, &key.uid, |own| own.new.term = term);
     }
 }

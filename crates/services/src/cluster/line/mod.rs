@@ -20,6 +20,8 @@ use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parlor_transport::{Identity, IdentityError, MutualTls};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serve::Listener;
 use std::collections::BTreeMap;
 use std::io;
@@ -30,8 +32,8 @@ use thiserror::Error;
 const PATH: &str = "/line/v1/";
 /// Maximum bytes of a question, and of an answer.
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
-/// Default time limit of a question.
-pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(2);
+/// Time limit of a question.
+const ANSWER_TIME: Duration = Duration::from_secs(2);
 
 /// The answer to a question.
 pub(crate) type Answer = Result<Bytes, Refusal>;
@@ -49,6 +51,18 @@ impl Refusal {
     pub(crate) fn new(status: u16, sentence: impl Into<String>) -> Self {
         Refusal { status, body: Bytes::from(sentence.into()) }
     }
+}
+
+/// Reads a question that is JSON.
+pub(crate) fn read<T: DeserializeOwned>(question: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(question)
+        .map_err(|error| Refusal::new(400, format!("the question is wrong: {error}")))
+}
+
+/// Writes an answer that is JSON.
+pub(crate) fn write(answer: &impl Serialize) -> Answer {
+    let text = serde_json::to_vec(answer).map_err(|error| Refusal::new(500, error.to_string()))?;
+    Ok(Bytes::from(text))
 }
 
 /// Why a question has no answer.
@@ -188,21 +202,7 @@ impl Line {
         kind: &'static str,
         question: Bytes,
     ) -> Result<Bytes, AskError> {
-        self.ask_within(ANSWER_TIME, node, kind, question).await
-    }
-
-    /// The same with another time limit.
-    ///
-    /// # Errors
-    /// [`AskError`] says whether the node may have heard the question.
-    pub(crate) async fn ask_within(
-        &self,
-        limit: Duration,
-        node: &NodeName,
-        kind: &'static str,
-        question: Bytes,
-    ) -> Result<Bytes, AskError> {
-        self.0.connections.ask(limit, node, kind, question).await
+        self.0.connections.ask(ANSWER_TIME, node, kind, question).await
     }
 }
 

@@ -259,14 +259,13 @@ impl Services {
 /// Another node told who is connected to it.
 pub(super) fn heard(services: &Services, hints: &Hints, told: &PresenceChanged) {
     let Some((realm, player)) = told.key() else { return };
-    let saying = told.saying();
-    if let Some(saying) = &saying {
+    if let Some(saying) = &told.saying {
         services.adopt(hints, &realm, &player, saying.clone());
     }
     if told.node.is_empty() {
         return;
     }
-    let visible = saying.filter(|saying| saying.is_visible);
+    let visible = told.saying.clone().filter(|saying| saying.is_visible);
     let visible = visible.map(|saying| (saying.said_ms, status_of(saying)));
     let is_changed =
         hints.friends.with(&realm, |of_realm| of_realm.elsewhere.put(&player, &told.node, visible));

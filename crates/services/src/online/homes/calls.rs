@@ -3,7 +3,7 @@
 //! The node that is asked checks who asks, and charges. Then it asks the home, which does the operation for that caller
 //! and gives its answer or its refusal back.
 
-use super::{Charge, HomeId, Place, away, read};
+use super::{Charge, HomeId, Place, away};
 use crate::cluster::line::{self, AskError, Handlers};
 use crate::online::Services;
 use crate::online::failure::Failure;
@@ -223,7 +223,7 @@ pub(super) fn answer(services: &Services, handlers: &mut Handlers) {
 }
 
 async fn call(services: Services, body: Bytes) -> line::Answer {
-    let Call { op, identity, origin, via, input } = read(&body)?;
+    let Call { op, identity, origin, via, input } = line::read(&body)?;
     let is_asked = |operation: &&Operation| operation.name == op && operation.home_charge.is_some();
     let at = services.operations().iter().position(|operation| is_asked(&operation));
     let at = at.ok_or_else(|| line::Refusal::new(404, format!("no node does {op:?} for another")))?;

@@ -18,15 +18,14 @@ use super::Services;
 use super::failure::Failure;
 use super::table::Caller;
 use crate::cluster::line::{self, Handlers};
-use crate::store::{NodeName, NodeState};
-use bytes::Bytes;
+use crate::cluster::nodes::Node;
+use crate::store::NodeName;
 use calls::Entered;
 use core::time::Duration;
 use parlor_hub::cluster::placement;
 use parlor_hub::cluster::tenure::Decision;
 use parlor_server::embed::lock;
 use parlor_server::realm::Realm;
-use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use told::{Followed, Outbox};
@@ -39,6 +38,12 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 pub(super) struct HomeId {
     node: NodeName,
     incarnation: u64,
+}
+
+impl HomeId {
+    fn of(node: &Node) -> Self {
+        HomeId { node: node.id.clone(), incarnation: node.incarnation }
+    }
 }
 
 /// Where the home of a realm is.
@@ -69,19 +74,15 @@ impl Services {
     /// The home of a realm, as far as this node knows; `None` if no node serves, and for a server alone.
     fn home_of(&self, realm: &Realm) -> Option<HomeId> {
         let nodes = self.cluster()?.nodes();
-        let serving = || nodes.all().iter().filter(|node| node.state == NodeState::Serving);
         let key = format!("home/{}", realm.path());
-        let home = placement::home(key.as_bytes(), serving().map(|node| node.id.as_str()))?;
-        let home = serving().find(|node| node.id.as_str() == home)?;
-        Some(HomeId { node: home.id.clone(), incarnation: home.incarnation })
+        let home = placement::home(key.as_bytes(), nodes.open().map(|node| node.id.as_str()))?;
+        nodes.open().find(|node| node.id.as_str() == home).map(HomeId::of)
     }
 
     /// The nodes that may be homes, by which homes follow.
     fn serving_homes(&self) -> Vec<HomeId> {
         let Some(cluster) = self.cluster() else { return Vec::new() };
-        let nodes = cluster.nodes();
-        let serving = nodes.all().iter().filter(|node| node.state == NodeState::Serving);
-        serving.map(|node| HomeId { node: node.id.clone(), incarnation: node.incarnation }).collect()
+        cluster.nodes().open().map(HomeId::of).collect()
     }
 
     /// Where the home of a realm is; `None` for a server alone, which has all itself.
@@ -140,18 +141,7 @@ pub(super) async fn look_after(services: Services) {
     }
 }
 
-/// Reads a question of another node.
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, line::Refusal> {
-    serde_json::from_slice(body)
-        .map_err(|error| line::Refusal::new(400, format!("the question is wrong: {error}")))
-}
-
 /// Reads the realm of a question.
 fn realm_of(path: &str) -> Result<Realm, line::Refusal> {
     Realm::from_path(path).map_err(|error| line::Refusal::new(400, error.to_string()))
-}
-
-fn write<T: serde::Serialize>(answer: &T) -> line::Answer {
-    let text = serde_json::to_vec(answer).map_err(|error| line::Refusal::new(500, error.to_string()))?;
-    Ok(Bytes::from(text))
 }

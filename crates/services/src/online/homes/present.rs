@@ -3,7 +3,7 @@
 //! Nodes say which players come and go. That may be lost with a node, so a home also looks: it asks all nodes after
 //! the players in its lobbies and searches.
 
-use super::{read, realm_of, write};
+use super::realm_of;
 use crate::cluster::line::{self, AskError, Handlers};
 use crate::online::Services;
 use crate::store::{AccountId, NodeName};
@@ -121,11 +121,11 @@ pub(super) fn answer(services: &Services, handlers: &mut Handlers) {
 }
 
 fn present(services: &Services, body: &Bytes) -> line::Answer {
-    let Players { realm, accounts } = read(body)?;
+    let Players { realm, accounts } = line::read(body)?;
     let realm = realm_of(&realm)?;
     let is_here =
         |account: &str| AccountId::new(account).is_ok_and(|account| services.feeds().has(&realm, &account));
     let here: Vec<usize> =
         accounts.iter().enumerate().filter(|(_, account)| is_here(account)).map(|(at, _)| at).collect();
-    write(&here)
+    line::write(&here)
 }

@@ -5,7 +5,7 @@
 //! long as the other node serves. Only the newest of each topic waits. The node on which a player's devices are is not
 //! known, so news go to all nodes, many in one question.
 
-use super::{HomeId, Place, read, realm_of, write};
+use super::{HomeId, Place, realm_of};
 use crate::cluster::line::{self, Handlers};
 use crate::online::Services;
 use crate::online::news::Topic;
@@ -236,7 +236,7 @@ pub(super) fn answer(services: &Services, handlers: &mut Handlers) {
 }
 
 fn hear_all(services: &Services, from: &NodeName, body: &Bytes) -> line::Answer {
-    let sent: Vec<Sent> = read(body)?;
+    let sent: Vec<Sent> = line::read(body)?;
     let mut told = Vec::with_capacity(sent.len());
     for one in sent {
         let realm = realm_of(&one.realm)?;
@@ -265,5 +265,5 @@ fn hear_all(services: &Services, from: &NodeName, body: &Bytes) -> line::Answer 
             _ => {}
         }
     }
-    write(&())
+    line::write(&())
 }
