@@ -14,6 +14,12 @@ pub(crate) struct CpuTime {
 }
 
 impl CpuTime {
+    /// Adds another process's or thread's time.
+    pub(crate) fn add(&mut self, other: CpuTime) {
+        self.ran += other.ran;
+        self.waited += other.waited;
+    }
+
     /// What came since.
     pub(crate) fn since(self, before: CpuTime) -> CpuTime {
         CpuTime {
@@ -49,8 +55,7 @@ pub(crate) fn cpu_time_of(pid: u32, is_wanted: impl Fn(&str) -> bool) -> anyhow:
         let Ok(text) = fs::read_to_string(&path) else { continue };
         let [ran, waited] =
             schedstat(&text).with_context(|| format!("{} is not as expected", path.display()))?;
-        total.ran += ran;
-        total.waited += waited;
+        total.add(CpuTime { ran, waited });
     }
     Ok(total)
 }

@@ -27,6 +27,8 @@ pub(crate) enum Bench {
     Join(JoinArgs),
     /// How many moves in turn rooms a server takes each second, every one stored before it is acknowledged
     Turns(TurnsArgs),
+    /// What a second node costs: idle, for relayed messages, and for moves of players at different nodes
+    Cluster(ClusterArgs),
     /// How many scores a server takes each second, every one stored before it is acknowledged and looked for after a kill
     Boards(BoardsArgs),
     /// How long ranks in memory take to load, to ask and to change, and what an entry takes of memory
@@ -200,6 +202,30 @@ pub(crate) struct TurnsArgs {
     /// Give the server one core, apart from the clients, instead of the whole machine
     #[arg(long)]
     pub one_core: bool,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// An empty PostgreSQL database: postgres://USER@HOST/DATABASE
+    #[arg(long, value_name = "URL", env = "PARLOR_POSTGRES")]
+    pub store: String,
+    /// How often each part is measured with one server and with two nodes, in turns
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub turns: u16,
+    /// How long each row is measured
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = seconds)]
+    pub seconds: f64,
+    /// Rooms of 8 members for the relay
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub relay_rooms: u32,
+    /// Turn rooms of two players
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    pub turn_rooms: u32,
+    /// How many move at the same time, each one move after the other
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub connections: u32,
     #[command(flatten)]
     pub common: CommonArgs,
 }

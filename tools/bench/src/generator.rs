@@ -5,7 +5,7 @@ use super::member::{Counted, Member, Seat, Speech, Wish};
 use super::pace::{Beat, Beats, Pace};
 use super::pacer::{Agenda, Clock, Timer};
 use super::tally::Tally;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use parlor_proto::{Instant, Packet, RoomCode};
 use parlor_transport::{Link, LinkReceiver};
 use std::cell::RefCell;
@@ -104,7 +104,7 @@ impl Crowd {
             timeout(SEAT_PATIENCE, answered).await.context("a member got no answer to its hello")?;
         match answered.context("a member was lost before it had its seat")? {
             Ok(Seat { code }) => Ok(Seated { who, code }),
-            Err(why) => Err(anyhow!("a member was not let in: {why}")),
+            Err(away) => Err(anyhow::Error::new(away).context("a member was not let in")),
         }
     }
 

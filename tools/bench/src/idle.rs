@@ -66,10 +66,10 @@ async fn row(cores: Cores, transport: Transport, rooms: u32, settle: Duration) -
     let server = Server::start(cores, &settings)?;
     let target = Target::server(&server, transport).await?;
     let crowd = Crowd::new()?;
-    fill(&crowd, &target.way, target.manner, ROOMS_BEFORE, MEMBERS).await?;
+    fill(&crowd, &target.way, target.manner, 0..ROOMS_BEFORE, MEMBERS).await?;
     sleep(SETTLE_BEFORE).await;
     let before = machine::memory(server.pid())?;
-    fill(&crowd, &target.way, target.manner, rooms, MEMBERS).await?;
+    fill(&crowd, &target.way, target.manner, 0..rooms, MEMBERS).await?;
     sleep(settle).await;
     let after = machine::memory(server.pid())?;
     let connections = server.stats().await?.connections;

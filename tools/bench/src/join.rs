@@ -145,7 +145,7 @@ async fn row(
     spent: impl Fn() -> anyhow::Result<Spent>,
 ) -> anyhow::Result<Row> {
     let crowd = Crowd::new()?;
-    let codes = fill(&crowd, &way, Manner::ByCode, args.rooms, HOSTS).await?;
+    let codes = fill(&crowd, &way, Manner::ByCode, 0..args.rooms, HOSTS).await?;
     let pass = if admission == Admission::Token { Pass::Signed(Rc::clone(&issuer.key)) } else { Pass::None };
     let mut joiner = Joiner { crowd: crowd.clone(), way, codes, pass };
     let found = joiner.join_in_turn(SEARCH_TIME).await?;

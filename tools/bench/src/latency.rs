@@ -55,7 +55,8 @@ pub(crate) async fn run(cores: Cores, args: &LatencyArgs) -> anyhow::Result<()> 
     for turn in 1..=args.turns {
         for (relay, target) in &relays {
             tell(&format!("{relay}, {rooms} rooms, turn {turn}"));
-            let (measured, _) = load::measure(target, &plan(rooms, span), async || Ok(())).await?;
+            let (measured, _) =
+                load::measure(core::slice::from_ref(target), &plan(rooms, span), async || Ok(())).await?;
             rows.push(Row { relay, turn, measured });
         }
     }
@@ -87,7 +88,9 @@ async fn find_load(relays: &[(&str, Target)], plan: &impl Fn(u32, Duration) -> P
         tell(&format!("the load of {rooms} rooms"));
         let mut loads = Vec::new();
         for (_, target) in relays {
-            let (measured, _) = load::measure(target, &plan(rooms, SEARCH_TIME), async || Ok(())).await?;
+            let (measured, _) =
+                load::measure(core::slice::from_ref(target), &plan(rooms, SEARCH_TIME), async || Ok(()))
+                    .await?;
             loads.push(measured);
         }
         rooms = next_rooms(rooms, &loads);

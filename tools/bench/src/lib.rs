@@ -11,6 +11,7 @@ mod account;
 mod args;
 mod boards;
 mod capacity;
+mod cluster;
 mod crowd;
 mod cubes;
 mod feel;
@@ -82,6 +83,7 @@ fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Join(args) => on_one_thread(async |cores| join::run(cores, args).await),
         Bench::Capacity(args) => on_one_thread(async |cores| capacity::run(cores, args).await),
         Bench::Turns(args) => on_one_thread(async |cores| turns::run(cores, args).await),
+        Bench::Cluster(args) => on_one_thread(async |cores| cluster::run(cores, args).await),
         Bench::Boards(args) => on_one_thread(async |cores| boards::run(cores, args).await),
         Bench::Ranks(args) => ranks::run(args),
         Bench::Matchmaker(args) => matchmaker::run(args),

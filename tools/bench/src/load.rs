@@ -3,18 +3,20 @@
 use super::account::{CpuTime, cpu_time, cpu_time_of};
 use super::args::Transport;
 use super::generator::Crowd;
-use super::member::{MEMBERS, RATE_HZ, Wish};
+use super::member::{Away, MEMBERS, RATE_HZ, Wish};
 use super::pace::Pace;
 use super::server::Server;
 use super::tally::{self, Delivery};
 use anyhow::Context;
 use parlor_proto::RoomCode;
+use parlor_transport::discovery::ServerAddress;
 use parlor_transport::inside::Inside;
 use parlor_transport::quic::Dialer;
 use parlor_transport::websocket;
 use parlor_transport::{Fingerprint, Link, Trust};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpSocket, TcpStream};
@@ -57,15 +59,19 @@ impl Way {
         Way { dialer, transport, source: Some(source), ..self.clone() }
     }
 
-    /// The same, to the port of the server that a redirect names.
+    /// The same, to the shard or node of this machine that a redirect names.
     ///
     /// # Errors
-    /// It names another host.
+    /// It names another machine, or nothing that can be trusted.
     pub(crate) fn redirected(&self, to: &str) -> anyhow::Result<Self> {
-        let port = to.strip_prefix(':').and_then(|port| port.parse().ok());
-        let port =
-            port.with_context(|| format!("the server redirects to {to:?}, not to a port of its own"))?;
-        Ok(Way { addr: SocketAddr::new(self.addr.ip(), port), ..self.clone() })
+        let elsewhere = || format!("the server redirects to {to:?}, not to a port of this machine");
+        let at = |port| SocketAddr::new(self.addr.ip(), port);
+        if let Some(port) = to.strip_prefix(':') {
+            return Ok(Way { addr: at(port.parse().ok().with_context(elsewhere)?), ..self.clone() });
+        }
+        let node: ServerAddress = to.parse().with_context(elsewhere)?;
+        let fingerprint = node.fingerprint.filter(|_| node.is_loopback()).with_context(elsewhere)?;
+        Ok(Way { addr: at(node.port), trust: Trust::Fingerprint(fingerprint), ..self.clone() })
     }
 
     /// Into a server of this process, without a socket.
@@ -136,7 +142,7 @@ pub(crate) enum Manner {
     ByDatagram,
 }
 
-/// Fills rooms with `members` each, and gives the codes of those that have one.
+/// Fills the rooms with these numbers with `members` each, and gives the codes of those that have one.
 ///
 /// # Errors
 /// Why a member did not get its seat.
@@ -144,12 +150,12 @@ pub(crate) async fn fill(
     crowd: &Crowd,
     way: &Way,
     manner: Manner,
-    rooms: u32,
+    rooms: Range<u32>,
     members: u16,
 ) -> anyhow::Result<Vec<RoomCode>> {
     let mut filling: JoinSet<anyhow::Result<Option<RoomCode>>> = JoinSet::new();
     let mut codes = Vec::new();
-    for room in 0..rooms {
+    for room in rooms {
         if filling.len() == FILLING_MAX
             && let Some(filled) = filling.join_next().await
         {
@@ -171,16 +177,33 @@ async fn fill_room(
     room: u32,
     members: u16,
 ) -> anyhow::Result<Option<RoomCode>> {
-    let mut code: Option<RoomCode> = None;
+    let (mut way, mut code) = (way.clone(), None::<RoomCode>);
     for _ in 0..members {
         let wish = match (manner, code) {
             (Manner::ByDatagram, _) => Wish::datagrams(room, members),
             (Manner::ByCode, None) => Wish::create(room, members),
             (Manner::ByCode, Some(code)) => Wish::join(room, members, code),
         };
-        code = crowd.seat(way.connect_at_last().await?, wish).await?.code;
+        code = seat(crowd, &mut way, wish).await?;
     }
     Ok(code)
+}
+
+/// Takes a seat, by a redirect if the room is at another shard or node, and gives the room's code. `way` leads to the
+/// room from then on.
+async fn seat(crowd: &Crowd, way: &mut Way, wish: Wish) -> anyhow::Result<Option<RoomCode>> {
+    let first = crowd.seat(way.connect_at_last().await?, wish.clone()).await;
+    let seated = match first {
+        Err(error) => match error.downcast_ref() {
+            Some(Away::Elsewhere(address)) => {
+                *way = way.redirected(address)?;
+                crowd.seat(way.connect_at_last().await?, wish).await?
+            }
+            _ => return Err(error),
+        },
+        Ok(seated) => seated,
+    };
+    Ok(seated.code)
 }
 
 /// What was measured of one load.
@@ -198,6 +221,9 @@ pub(crate) struct Measured {
     pub members_lost: usize,
     /// Why the figures count for nothing, if they do.
     pub void: Option<String>,
+    /// What both ends spent.
+    #[serde(skip)]
+    pub spent: Spent,
 }
 
 /// How the members of a load send, and for how long it is measured.
@@ -254,27 +280,33 @@ impl Target {
     }
 }
 
-/// Fills rooms, lets all members send, and measures. `probe` is called at both ends of the window. All
-/// members leave at the end.
+/// Fills rooms, the same number at each target, lets all members send, and measures. `probe` is called at both ends of
+/// the window. All members leave at the end.
 ///
 /// # Errors
 /// What kept it from being measured.
 pub(crate) async fn measure<T>(
-    target: &Target,
+    targets: &[Target],
     plan: &Plan,
     probe: impl AsyncFn() -> anyhow::Result<T>,
 ) -> anyhow::Result<(Measured, [T; 2])> {
     let crowd = Crowd::new()?;
-    fill(&crowd, &target.way, target.manner, plan.rooms, MEMBERS).await?;
+    let pids: Vec<u32> = targets.iter().map(|target| target.pid).collect();
+    let mut filled = 0;
+    for (target, count) in targets.iter().zip(1..) {
+        let until = plan.rooms * count / u32::try_from(targets.len())?;
+        fill(&crowd, &target.way, target.manner, filled..until, MEMBERS).await?;
+        filled = until;
+    }
     crowd.start_sending(f32::from(RATE_HZ), plan.pace, plan.seed);
     sleep(WARM_UP).await;
     let before = probe().await?;
     crowd.start_counting(plan.arrivals());
     let began = Instant::now();
-    let spent = Spent::so_far(target.pid)?;
+    let spent = Spent::so_far_of(&pids)?;
     sleep(plan.span).await;
     crowd.stop_counting();
-    let spent = Spent::so_far(target.pid)?.since(spent, began.elapsed());
+    let spent = Spent::so_far_of(&pids)?.since(spent, began.elapsed());
     let after = probe().await?;
     sleep(DRAIN).await;
     let (tally, lost) = crowd.take_tally();
@@ -296,8 +328,19 @@ impl Spent {
     /// # Errors
     /// The server is gone.
     pub(crate) fn so_far(server: u32) -> anyhow::Result<Self> {
-        let (server, generator) = (cpu_time(server)?, cpu_time(std::process::id())?);
-        Ok(Spent { server, generator, took: Duration::ZERO })
+        Self::so_far_of(&[server])
+    }
+
+    /// The same for several servers, whose times are added.
+    ///
+    /// # Errors
+    /// One of them is gone.
+    pub(crate) fn so_far_of(servers: &[u32]) -> anyhow::Result<Self> {
+        let mut server = CpuTime::default();
+        for pid in servers {
+            server.add(cpu_time(*pid)?);
+        }
+        Ok(Spent { server, generator: cpu_time(std::process::id())?, took: Duration::ZERO })
     }
 
     /// What both have had since they began, where the server lives in this process: its threads have names of their own.
@@ -360,6 +403,7 @@ pub(crate) fn evaluate(delivery: Delivery, lost: &[String], spent: Spent) -> Mea
         usage,
         members_lost: lost.len(),
         void,
+        spent,
     }
 }
 
@@ -368,13 +412,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_redirect_leads_to_another_port_of_the_same_server() {
+    async fn a_redirect_leads_to_another_shard_or_node_of_this_machine() {
         let way = Way::new(Transport::Wss, ([127, 0, 0, 1], 70).into(), Fingerprint([7; 32]));
         let to = way.redirected(":71").expect("it is a port");
         assert_eq!((to.addr, to.transport), (([127, 0, 0, 1], 71).into(), Transport::Wss));
-        for wrong in ["127.0.0.1:71", ":host", "71"] {
-            let error = way.redirected(wrong).expect_err("it is no port").to_string();
-            assert!(error.contains(wrong), "{error}");
+        let other = Fingerprint([8; 32]);
+        let to = way.redirected(&format!("127.0.0.1:72#{other}")).expect("it is a node of this machine");
+        assert_eq!((to.addr, to.trust), (([127, 0, 0, 1], 72).into(), Trust::Fingerprint(other)));
+        for wrong in ["127.0.0.1:71".to_owned(), ":host".to_owned(), format!("192.0.2.1:71#{other}")] {
+            let error = way.redirected(&wrong).expect_err("it cannot be followed").to_string();
+            assert!(error.contains(&wrong), "{error}");
         }
     }
 

@@ -8,6 +8,7 @@ use parlor_proto::wire::envelope::{Downward, Recipient, Upward};
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings};
 use parlor_proto::{Carrier, ChannelId, CloseReason, Instant, Lane, Packet, RoomCode, TickRate, limits};
 use parlor_transport::{CloseCode, LinkSender};
+use std::fmt;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -125,7 +126,7 @@ pub(crate) struct Member {
     rhythm: Option<Rhythm>,
     wakes_at: Option<Instant>,
     /// The receiver of the seat's result.
-    answer: Option<oneshot::Sender<Result<Seat, String>>>,
+    answer: Option<oneshot::Sender<Result<Seat, Away>>>,
 }
 
 enum Voice {
@@ -142,7 +143,7 @@ impl Member {
     pub(crate) fn new(
         link: LinkSender,
         wish: Wish,
-        answer: oneshot::Sender<Result<Seat, String>>,
+        answer: oneshot::Sender<Result<Seat, Away>>,
         now: Instant,
     ) -> Self {
         let voice = match wish.voice {
@@ -191,7 +192,7 @@ impl Member {
                         Event::Welcome(welcome) => {
                             answer(&mut self.answer, Ok(Seat { code: Some(welcome.code) }))
                         }
-                        Event::Rejected(away) => answer(&mut self.answer, Err(words(&away))),
+                        Event::Rejected(away) => answer(&mut self.answer, Err(Away::of(away))),
                         _ => {}
                     }
                 }
@@ -288,7 +289,7 @@ impl Member {
         match self.answer.take() {
             Some(waiting) => {
                 // Whoever waited may have given up.
-                let _ = waiting.send(Err(why.to_owned()));
+                let _ = waiting.send(Err(Away::Refused(why.to_owned())));
                 None
             }
             None => Some(why.to_owned()),
@@ -296,7 +297,7 @@ impl Member {
     }
 }
 
-fn answer(waiting: &mut Option<oneshot::Sender<Result<Seat, String>>>, seat: Result<Seat, String>) {
+fn answer(waiting: &mut Option<oneshot::Sender<Result<Seat, Away>>>, seat: Result<Seat, Away>) {
     if let Some(waiting) = waiting.take() {
         // Whoever waited may have given up.
         let _ = waiting.send(seat);
@@ -314,10 +315,32 @@ fn offer(link: &LinkSender, held: &mut Option<Packet>, packet: Packet) {
     }
 }
 
-fn words(away: &Rejection) -> String {
-    match away {
-        Rejection::Redirect(redirect) => format!("the room is at {}", redirect.address),
-        Rejection::RetryAfter(retry) => retry.detail.clone(),
-        Rejection::Refused(refusal) => refusal.to_string(),
+/// Why a member got no seat.
+#[derive(Debug)]
+pub(crate) enum Away {
+    /// The room is at this address.
+    Elsewhere(String),
+    /// The server's words.
+    Refused(String),
+}
+
+impl Away {
+    fn of(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::Redirect(redirect) => Away::Elsewhere(redirect.address),
+            Rejection::RetryAfter(retry) => Away::Refused(retry.detail),
+            Rejection::Refused(refusal) => Away::Refused(refusal.to_string()),
+        }
     }
 }
+
+impl fmt::Display for Away {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Away::Elsewhere(address) => write!(f, "the room is at {address}"),
+            Away::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Away {}

@@ -10,6 +10,7 @@ use super::peers::{self, Colyseus, PlainRelay};
 use super::server::{Server, Settings};
 use super::stamp::MESSAGE_BYTES;
 use super::table::{Table, figure};
+use super::tally::median;
 use crate::output::{print, tell};
 use serde::Serialize;
 use serde_json::json;
@@ -85,11 +86,12 @@ async fn row(
     let server = Server::start(cores, &settings)?;
     let target = Target::server(&server, transport).await?;
     let idle_ones = Crowd::new()?;
-    load::fill(&idle_ones, &target.way, target.manner, idle / u32::from(MEMBERS), MEMBERS).await?;
+    load::fill(&idle_ones, &target.way, target.manner, 0..idle / u32::from(MEMBERS), MEMBERS).await?;
     if idle > 0 {
         sleep(Duration::from_secs_f64(args.settle)).await;
     }
-    let (mut measured, [before, after]) = load::measure(&target, plan, async || server.stats().await).await?;
+    let (mut measured, [before, after]) =
+        load::measure(&[target], plan, async || server.stats().await).await?;
     let (_, lost) = idle_ones.take_tally();
     if let Some(why) = lost.first() {
         let lost = lost.len();
@@ -133,13 +135,6 @@ fn beside_idle(rows: &[Row]) -> Option<String> {
     ))
 }
 
-/// The one in the middle, or the mean of the two there.
-fn median(mut figures: Vec<f64>) -> Option<f64> {
-    figures.sort_by(f64::total_cmp);
-    let last = figures.len().checked_sub(1)?;
-    Some(f64::midpoint(figures[last / 2], figures[last.div_ceil(2)]))
-}
-
 /// Measures the peers that are built, and says how to build the others.
 async fn peers(
     cores: Cores,
@@ -152,7 +147,7 @@ async fn peers(
         Some(plain) => {
             for rooms in &args.rooms {
                 tell(&format!("{}, {rooms} rooms", peers::PLAIN));
-                let (measured, _) = load::measure(&plain.target(), &plan(*rooms), async || Ok(())).await?;
+                let (measured, _) = load::measure(&[plain.target()], &plan(*rooms), async || Ok(())).await?;
                 rows.push(Row::of_peer(peers::PLAIN, "quic", *rooms, measured));
             }
         }

@@ -10,11 +10,14 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+/// Servers that this process has started. Each has folders of its own.
+static STARTED: AtomicU32 = AtomicU32::new(0);
 /// How long a server may take for what takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -66,7 +69,8 @@ impl Server {
     /// It could not be started, or ended at once; its own words are on standard error then.
     pub(crate) fn start(cores: Cores, settings: &Settings<'_>) -> anyhow::Result<Self> {
         let binary = parlor()?;
-        let registry = std::env::temp_dir().join(format!("parlor-bench-{}", std::process::id()));
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let registry = std::env::temp_dir().join(format!("parlor-bench-{}-{number}", std::process::id()));
         let data = registry.with_extension("data");
         let mut command = Command::new(binary);
         // What is set for other servers must not reach this one.

@@ -79,6 +79,13 @@ pub(crate) fn percentile(values: &mut [u32], percent: usize) -> Option<u32> {
     Some(*values.select_nth_unstable(index).1)
 }
 
+/// The one in the middle, or the mean of the two there.
+pub(crate) fn median(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_by(f64::total_cmp);
+    let last = figures.len().checked_sub(1)?;
+    Some(f64::midpoint(figures[last / 2], figures[last.div_ceil(2)]))
+}
+
 /// Above this much of its core the generator may be what is slow.
 const GENERATOR_CPU_PERCENT_MAX: f64 = 80.0;
 /// Below this the server does not carry the load.

@@ -50,34 +50,15 @@ pub(crate) async fn run(cores: Cores, args: &TurnsArgs) -> anyhow::Result<()> {
     let server = Server::start(cores, &Settings { has_store: true, ..Settings::default() })?;
     let mut syncs = sync_us(server.data())?;
     let (rooms, connections) = (args.rooms as usize, args.connections as usize);
-    let mut opening = JoinSet::new();
-    for number in 0..connections {
-        let own = (number..rooms).step_by(connections).count();
-        opening.spawn_local(Desk::open(server.addr(), number, own));
-    }
-    let mut desks = Vec::new();
-    while let Some(desk) = opening.join_next().await {
-        desks.push(desk??);
-    }
-    let (began, earlier) = (Instant::now(), Spent::so_far(server.pid())?);
-    let until = began + Duration::from_secs_f64(args.seconds);
-    let mut playing = JoinSet::new();
-    for desk in desks {
-        playing.spawn_local(desk.play(until));
-    }
-    let mut took_us = Vec::new();
-    while let Some(took) = playing.join_next().await {
-        took_us.extend(took??);
-    }
-    let elapsed = began.elapsed();
-    let spent = Spent::so_far(server.pid())?.since(earlier, elapsed);
+    let Moves { mut took_us, spent } =
+        Moves::measured(&[&server], rooms, connections, Duration::from_secs_f64(args.seconds)).await?;
     let usage = spent.usage();
     let moves = u32::try_from(took_us.len()).unwrap_or(u32::MAX);
     let row = Row {
         rooms,
         connections,
         moves,
-        moves_per_second: f64::from(moves) / elapsed.as_secs_f64(),
+        moves_per_second: f64::from(moves) / spent.took.as_secs_f64(),
         move_us_p50: percentile(&mut took_us, 50),
         move_us_p99: percentile(&mut took_us, 99),
         sync_us_p50: percentile(&mut syncs, 50),
@@ -128,6 +109,52 @@ pub(super) fn micros(span: Duration) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
 }
 
+/// Moves that were stored, and what they cost.
+pub(super) struct Moves {
+    /// How long each took, in microseconds.
+    pub(super) took_us: Vec<u32>,
+    /// Processor time of the servers and of this process.
+    pub(super) spent: Spent,
+}
+
+impl Moves {
+    /// Plays so many rooms of two players for this time. The players of a room ask the first and the last of the
+    /// servers.
+    ///
+    /// # Errors
+    /// What kept it from being measured.
+    pub(super) async fn measured(
+        servers: &[&Server],
+        rooms: usize,
+        connections: usize,
+        time: Duration,
+    ) -> anyhow::Result<Self> {
+        let pids: Vec<u32> = servers.iter().map(|server| server.pid()).collect();
+        let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.addr()).collect();
+        let mut opening = JoinSet::new();
+        for number in 0..connections {
+            let own = (number..rooms).step_by(connections).count();
+            opening.spawn_local(Desk::open(addresses.clone(), number, own));
+        }
+        let mut desks = Vec::new();
+        while let Some(desk) = opening.join_next().await {
+            desks.push(desk??);
+        }
+        let (began, earlier) = (Instant::now(), Spent::so_far_of(&pids)?);
+        let until = began + time;
+        let mut playing = JoinSet::new();
+        for desk in desks {
+            playing.spawn_local(desk.play(until));
+        }
+        let mut took_us = Vec::new();
+        while let Some(took) = playing.join_next().await {
+            took_us.extend(took??);
+        }
+        let spent = Spent::so_far_of(&pids)?.since(earlier, began.elapsed());
+        Ok(Moves { took_us, spent })
+    }
+}
+
 /// A room of one desk, which plays for both of its players.
 pub(super) struct Game {
     pub(super) id: String,
@@ -137,28 +164,29 @@ pub(super) struct Game {
 
 /// Who makes one move at a time: two accounts, and the rooms in which they sit opposite each other.
 struct Desk {
-    http: Http,
+    /// One connection for each server.
+    servers: Vec<Http>,
     players: [Player; 2],
     rooms: Vec<Game>,
 }
 
 impl Desk {
-    async fn open(addr: SocketAddr, number: usize, rooms: usize) -> anyhow::Result<Self> {
-        let mut http = Http::new(addr);
+    async fn open(addresses: Vec<SocketAddr>, number: usize, rooms: usize) -> anyhow::Result<Self> {
+        let mut servers: Vec<Http> = addresses.into_iter().map(Http::new).collect();
+        let http = servers.first_mut().context("there is a server")?;
         let players = [http.sign_in(2 * number).await?, http.sign_in(2 * number + 1).await?];
-        let mut desk = Desk { http, players, rooms: Vec::new() };
+        let mut games = Vec::new();
         for _ in 0..rooms {
             let config = json!({ "turn_based": true, "players": { "min": 2, "max": 2 } });
-            let [host, guest] = &desk.players;
-            let http = &mut desk.http;
+            let [host, guest] = &players;
             let opened = http.post("/rooms", &host.token, &json!({ "config": config })).await?;
             let id = opened["room"]["id"].as_str().context("a room has an id")?.to_owned();
             let room = http.post(&format!("/rooms/{id}/join"), &guest.token, &json!({})).await?;
-            desk.rooms.push(Game::read(&room["room"])?);
+            games.push(Game::read(&room["room"])?);
         }
         // Others may take long to open theirs, and no connection stays idle for long.
-        desk.http.hang_up();
-        Ok(desk)
+        http.hang_up();
+        Ok(Desk { servers, players, rooms: games })
     }
 
     /// One move after the other, until then. Says how long each took.
@@ -167,8 +195,10 @@ impl Desk {
         for number in 0_u64.. {
             let at = usize::try_from(number).unwrap_or_default() % self.rooms.len().max(1);
             let Some(room) = self.rooms.get_mut(at) else { break };
-            let mover = self.players.iter().find(|player| player.account == room.mover);
+            let mover = self.players.iter().position(|player| player.account == room.mover);
             let mover = mover.context("it is nobody's turn")?;
+            let server = if mover == 0 { self.servers.first_mut() } else { self.servers.last_mut() };
+            let server = server.context("there is a server")?;
             let cell = json!({ "cell": number % 9 });
             let said = json!({ "type": "put", "data": cell, "state": { "last": cell },
                 "state_version": room.state_version });
@@ -176,7 +206,8 @@ impl Desk {
             if began >= until {
                 break;
             }
-            let after = self.http.post(&format!("/rooms/{}/moves", room.id), &mover.token, &said).await?;
+            let token = &self.players[mover].token;
+            let after = server.post(&format!("/rooms/{}/moves", room.id), token, &said).await?;
             took.push(micros(began.elapsed()));
             *room = Game::read(&after["room"])?;
         }

@@ -1,7 +1,8 @@
 //! `cargo xtask dist`: what a release consists of, in `target/dist`.
 //!
-//! For this machine's [`target`], or another one that is named: a static binary in an archive, a Debian package and an npm package with the binary;
-//! the npm package `parlor`, which has the SDK and takes the binary of its machine along; and checksums of all.
+//! For this machine's [`target`], or another one that is named: a static binary in an archive, a Debian package and an
+//! npm package with the binary; the npm package `parlor`, which has the SDK and takes the binary of its machine along;
+//! and checksums of all.
 
 mod archive;
 mod debian;

@@ -36,7 +36,7 @@ pub(crate) type Reconcile = Box<dyn Fn(u64) -> BoxFuture<'static, bool> + Send +
 /// Is told of an answered heartbeat.
 pub(super) type Hear = Box<dyn Fn(Heard) + Send + Sync>;
 
-/// What the lease tells, and is told.
+/// State that the lease shares with the rest of the node.
 pub(super) struct Shared {
     pub(super) standing: StandingView,
     pub(super) load: Load,
@@ -320,7 +320,7 @@ impl Driver {
                 let facts = self.facts.clone();
                 self.tasks.spawn_local(async move {
                     let joining = async |session: &NodeSession| {
-                        // The lock has just become free: whoever had it may not have noticed, if its lease runs.
+                        // The lock has just become free. While its lease runs, its last holder may not have noticed.
                         let look = session.look().await?;
                         let may_run = |look: Look| {
                             let own = look.nodes.into_iter().find(|row| row.id == id);

@@ -182,7 +182,7 @@ impl Feeds {
         }
     }
 
-    /// The same in a cluster, for the notice with this number: each is told once, and in order.
+    /// Tells the feeds of a player the notice with this number, in a cluster: each notice once, and in order.
     pub(super) fn tell_next(&self, unread: &Unread, key: &Key, (seq, notice): (u64, &Arc<str>)) -> Told {
         let mut open = self.lock();
         let Some(devices) = open.get_mut(key) else { return Told::Done };

@@ -49,7 +49,7 @@ pub(crate) struct RoomChanged {
     /// The version that was changed.
     pub(crate) before: u64,
     pub(crate) version: u64,
-    /// What whoever watches the room is told; `None` if it is too large for the bus.
+    /// The notices for the room's subscribers; `None` if they are too large for the bus.
     pub(crate) watched: Option<Vec<WatchedNotice>>,
 }
 

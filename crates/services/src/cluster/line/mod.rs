@@ -1,7 +1,7 @@
 //! The line: questions from node to node, over HTTP/1.1 and TLS 1.3 on a port of their own.
 //!
 //! Both ends show a certificate that was made at their start. Its fingerprint is in the table of nodes, and the other
-//! end accepts no other one: whoever is no node is refused in the handshake, before a byte of HTTP is read.
+//! end accepts no other one: the handshake fails for a stranger, before a byte of HTTP is read.
 //!
 //! A question is `POST /line/v1/KIND` with a body, and its answer is a body, or a [`Refusal`]. Both are bounded, and
 //! so is the time of each question. A question is asked at most once: if its answer is lost, the asker cannot know

@@ -59,7 +59,7 @@ pub(super) struct Ranked {
     used: AtomicU64,
     /// Whether it is the board's current season, which gives no room to past ones.
     is_current: AtomicBool,
-    /// In a cluster: since when it has what other nodes have written. Held by whoever reads that.
+    /// In a cluster: when other nodes' changes were last read. Locked while they are read.
     pub(super) follows_since: tokio::sync::Mutex<Option<Instant>>,
 }
 

@@ -275,7 +275,7 @@ impl Subscriptions {
     }
 }
 
-/// What whoever watches a room is told of an operation.
+/// The notices of an operation for the subscribers of its room.
 pub(in crate::online) fn watched(
     services: &Services,
     room: &TurnRoom,

@@ -1,4 +1,4 @@
-//! Ranks that are told of own changes and read those of others, in any order of both.
+//! Ranks under own changes and those of other nodes, in any order.
 
 use super::*;
 use crate::store::{BoardNumber, EntryChange, EntryWatch};

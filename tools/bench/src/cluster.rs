@@ -1,0 +1,255 @@
+//! Cost of a second node: the same load at one server and at two nodes that share a PostgreSQL store, in turns.
+//!
+//! All servers run on one core, so two nodes have no more processor than one server. The figures say what a node adds, not what
+//! two machines carry.
+
+use super::account::{CpuTime, cpu_time};
+use super::args::{ClusterArgs, Transport};
+use super::load::{self, Plan, Spent, Target};
+use super::machine::Cores;
+use super::pace::Pace;
+use super::server::{Server, Settings};
+use super::table::{Table, figure, ms};
+use super::tally::{generator_too_slow, median, percentile};
+use super::turns::Moves;
+use crate::output::{print, tell};
+use anyhow::Context;
+use serde::Serialize;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// How long nodes settle before their idleness is measured.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Part {
+    /// Processor time of servers that nobody uses, in percent of a core and for each server.
+    Idle,
+    /// Processor time for each message that a member receives, in microseconds.
+    Relay,
+    /// Moves in turn rooms that are stored each second.
+    Turns,
+}
+
+impl Part {
+    const ALL: [Part; 3] = [Part::Idle, Part::Relay, Part::Turns];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Part::Idle => "idle",
+            Part::Relay => "relay",
+            Part::Turns => "turns",
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Part::Idle => "% of a core for each server",
+            Part::Relay => "CPU µs/message",
+            Part::Turns => "moves/s",
+        }
+    }
+}
+
+/// One row.
+#[derive(Debug, Serialize)]
+struct Row {
+    part: Part,
+    /// Nodes of the cluster; 1 for a server alone.
+    nodes: usize,
+    figure: Option<f64>,
+    unit: &'static str,
+    us_p50: Option<u32>,
+    us_p99: Option<u32>,
+    server_cpu_percent: f64,
+    /// The database's processes, in percent of a core.
+    store_cpu_percent: f64,
+    generator_cpu_percent: f64,
+    void: Option<String>,
+}
+
+/// Runs the bench.
+///
+/// # Errors
+/// What kept it from measuring.
+pub(crate) async fn run(cores: Cores, args: &ClusterArgs) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    for part in Part::ALL {
+        for _ in 0..args.turns {
+            for nodes in [1, 2] {
+                tell(&format!("{}, {nodes} of them", part.as_str()));
+                rows.push(row(cores, part, nodes, args).await?);
+            }
+        }
+    }
+    let setting = json!({
+        "cores": cores, "seconds": args.seconds, "relay_rooms": args.relay_rooms, "turn_rooms": args.turn_rooms,
+        "connections": args.connections,
+    });
+    let mut notes = vec![cores.note()];
+    notes.extend(Part::ALL.map(|part| conclusion(part, &rows)));
+    print("cluster", args.common.json, &setting, &rows, &notes, &table(&rows))
+}
+
+async fn row(cores: Cores, part: Part, nodes: usize, args: &ClusterArgs) -> anyhow::Result<Row> {
+    let servers = servers(cores, nodes, &args.store)?;
+    let store = store_time()?;
+    let seconds = Duration::from_secs_f64(args.seconds);
+    let (figure, spent, [us_p50, us_p99], void) = match part {
+        Part::Idle => {
+            sleep(SETTLE).await;
+            let pids: Vec<u32> = servers.iter().map(Server::pid).collect();
+            let (began, earlier) = (Instant::now(), Spent::so_far_of(&pids)?);
+            sleep(seconds).await;
+            let spent = Spent::so_far_of(&pids)?.since(earlier, began.elapsed());
+            #[expect(clippy::cast_precision_loss, reason = "there are two")]
+            let each = spent.usage().server_cpu_percent / nodes as f64;
+            (Some(each), spent, [None; 2], None)
+        }
+        Part::Relay => {
+            let mut targets = Vec::new();
+            for server in &servers {
+                targets.push(Target::server(server, Transport::Quic).await?);
+            }
+            let plan =
+                Plan { rooms: args.relay_rooms, pace: Pace::Drifting, seed: args.common.seed, span: seconds };
+            let (measured, _) = load::measure(&targets, &plan, async || Ok(())).await?;
+            let latency = [measured.delivery.latency_us_p50, measured.delivery.latency_us_p99];
+            (measured.server_cpu_us_per_delivered_message, measured.spent, latency, measured.void)
+        }
+        Part::Turns => {
+            let servers: Vec<&Server> = servers.iter().collect();
+            let (rooms, connections) = (args.turn_rooms as usize, args.connections as usize);
+            let Moves { mut took_us, spent } = Moves::measured(&servers, rooms, connections, seconds).await?;
+            let moves = u32::try_from(took_us.len())?;
+            let each_second = f64::from(moves) / spent.took.as_secs_f64();
+            let times = [50, 99].map(|percent| percentile(&mut took_us, percent));
+            let void = generator_too_slow(spent.usage().generator_cpu_percent);
+            (Some(each_second), spent, times, void)
+        }
+    };
+    let store = store_time()?.since(store);
+    let usage = spent.usage();
+    Ok(Row {
+        part,
+        nodes,
+        figure,
+        unit: part.unit(),
+        us_p50,
+        us_p99,
+        server_cpu_percent: usage.server_cpu_percent,
+        store_cpu_percent: store.ran.as_secs_f64() * 100.0 / spent.took.as_secs_f64(),
+        generator_cpu_percent: usage.generator_cpu_percent,
+        void,
+    })
+}
+
+/// One server with two shards, or as many nodes with one each.
+fn servers(cores: Cores, nodes: usize, store: &str) -> anyhow::Result<Vec<Server>> {
+    let start = |node: Option<usize>| {
+        let mut more = vec!["--store".to_owned(), store.to_owned(), "--shards".to_owned()];
+        match node {
+            None => more.push("2".to_owned()),
+            Some(number) => more.extend(["1".to_owned(), "--node".to_owned(), format!("bench-{number}")]),
+        }
+        Server::start(cores, &Settings { more: &more, ..Settings::default() })
+    };
+    match nodes {
+        1 => Ok(vec![start(None)?]),
+        nodes => (0..nodes).map(|number| start(Some(number))).collect(),
+    }
+}
+
+/// Processor time of all processes of PostgreSQL on this machine. A session that has ended is not in it.
+fn store_time() -> anyhow::Result<CpuTime> {
+    let mut total = CpuTime::default();
+    for process in std::fs::read_dir("/proc").context("/proc cannot be read")? {
+        let process = process?;
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+        // A process may end while it is read.
+        if name.trim_end() == "postgres"
+            && let Ok(time) = cpu_time(pid)
+        {
+            total.add(time);
+        }
+    }
+    Ok(total)
+}
+
+/// Compares the medians of a part.
+fn conclusion(part: Part, rows: &[Row]) -> String {
+    let of = |nodes| {
+        let counts = |row: &&Row| row.part == part && row.nodes == nodes && row.void.is_none();
+        median(rows.iter().filter(counts).filter_map(|row| row.figure).collect())
+    };
+    match (of(1), of(2)) {
+        (Some(alone), Some(both)) => {
+            let ratio = both / alone;
+            format!(
+                "{}: {both:.2} {} with two nodes, {alone:.2} with one server: {ratio:.2} times",
+                part.as_str(),
+                part.unit()
+            )
+        }
+        _ => format!("{}: no rows to compare, the others are void", part.as_str()),
+    }
+}
+
+fn table(rows: &[Row]) -> Table {
+    Table::of(
+        rows,
+        &[
+            ("part", |row| row.part.as_str().to_owned()),
+            ("nodes", |row| row.nodes.to_string()),
+            ("figure", |row| figure(row.figure, 2)),
+            ("unit", |row| row.unit.to_owned()),
+            ("p50 ms", |row| ms(row.us_p50)),
+            ("p99 ms", |row| ms(row.us_p99)),
+            ("server CPU %", |row| figure(row.server_cpu_percent, 1)),
+            ("store CPU %", |row| figure(row.store_cpu_percent, 1)),
+            ("generator CPU %", |row| figure(row.generator_cpu_percent, 0)),
+            ("void because", |row| row.void.clone().unwrap_or_default()),
+        ],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(nodes: usize, figure: f64, void: Option<&str>) -> Row {
+        Row {
+            part: Part::Turns,
+            nodes,
+            figure: Some(figure),
+            unit: Part::Turns.unit(),
+            us_p50: None,
+            us_p99: None,
+            server_cpu_percent: 0.0,
+            store_cpu_percent: 0.0,
+            generator_cpu_percent: 0.0,
+            void: void.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn medians_of_rows_that_count_are_compared() {
+        let rows = [
+            row(1, 100.0, None),
+            row(2, 80.0, None),
+            row(1, 120.0, None),
+            row(2, 9.0, Some("slow")),
+            row(1, 90.0, None),
+        ];
+        let said = conclusion(Part::Turns, &rows);
+        assert!(
+            said.starts_with("turns: 80.00 moves/s with two nodes, 100.00 with one server: 0.80 times"),
+            "{said}"
+        );
+        assert!(conclusion(Part::Idle, &rows).contains("no rows to compare"));
+    }
+}
