@@ -121,6 +121,11 @@ pub(crate) const STEPS: &[Step] = &[
         "every state of a small cluster with three faults (--weekly: also of three nodes)",
         plan_cluster_model,
     ),
+    long(
+        "manifests",
+        "deploy/kubernetes against Kubernetes' schemas, and deploy/compose.yaml",
+        plan_manifests,
+    ),
     long("schemathesis", "every operation, for every role, against the OpenAPI document", plan_schemathesis),
     long("fuzz", "the fuzz targets compile on stable", plan_fuzz),
     weekly("peers", "what Parlor is measured against compiles, and Colyseus starts", peers::plan),
@@ -221,6 +226,12 @@ fn plan_schemathesis(_: &Path, _: Level) -> Result<Work, Missing> {
     let run =
         Invocation::new("python3").args("xtask/schemathesis/run.py target/debug/parlor target/schemathesis");
     Ok(Work::Run(vec![build, run]))
+}
+
+fn plan_manifests(_: &Path, _: Level) -> Result<Work, Missing> {
+    let venv = "python3 cannot make environments of its own";
+    need("python3 -m ensurepip --version", venv, "apt-get install python3 python3-venv")?;
+    Ok(Work::one(Invocation::new("sh").args("xtask/kubernetes/check.sh")))
 }
 
 /// In one call: cargo takes siblings from the crates that it packages, and looks for others at crates.io.

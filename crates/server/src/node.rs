@@ -18,6 +18,12 @@ pub trait Node: Send + Sync {
     /// that is over by the present time is none.
     fn view(&self) -> ClusterView;
 
+    /// Whether the node is ordered to take no more rooms.
+    fn drains(&self) -> bool;
+
+    /// Orders the node to take no more rooms. Repeats it until the store has the order.
+    fn drain(&self) -> BoxFuture<'static, ()>;
+
     /// Finds a room that the asking shard does not have.
     fn locate(&self, wanted: Wanted) -> BoxFuture<'static, Located>;
 

@@ -15,9 +15,10 @@ use crate::web_identity::WebIdentity;
 use crate::worker::Worker;
 use core::fmt;
 use core::net::SocketAddr;
+use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all, select_all};
-use parlor_hub::RoomSummary;
+use parlor_hub::{ROOMS_LOOKED_AT_MAX, RoomQuery, RoomSummary};
 use parlor_proto::RoomCode;
 use parlor_transport::Fingerprint;
 use parlor_transport::discovery::registry::EntryGuard;
@@ -28,6 +29,11 @@ use prepared::Prepared;
 pub(crate) use prepared::check_settings;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Interval at which a drain looks whether rooms are left.
+const LOOK: Duration = Duration::from_millis(100);
+/// What members read when their room is left after a drain.
+const NOT_EMPTIED: &str = "this server goes down, and the room was not over in time";
 
 /// A running server. Dropping it stops it at once; [`shutdown`](Self::shutdown) notifies its members first.
 pub struct Server {
@@ -159,6 +165,39 @@ impl Server {
     /// reason to stop. May be cancelled.
     pub async fn wait(&mut self) -> ServerFailed {
         select_all(self.workers.iter().map(|worker| worker.failed().boxed())).await.0
+    }
+
+    /// Drains a node of a cluster: it takes no new rooms, and this returns once it has none, or after `time`. Rooms that
+    /// are left then are ended. A server alone returns at once, and a node without time does. May be cancelled: then the rooms go on.
+    pub async fn drain(&self, time: Duration) {
+        let node = self.services.as_ref().and_then(|services| services.node());
+        let Some(node) = node.filter(|_| !time.is_zero()) else { return };
+        tracing::info!(seconds = time.as_secs(), "draining: new rooms open at other nodes");
+        let emptied = async {
+            node.drain().await;
+            while self.shards.stats().await.rooms > 0 {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        if tokio::time::timeout(time, emptied).await.is_err() {
+            self.end_rooms().await;
+        }
+    }
+
+    /// Ends the rooms that a drain has left.
+    async fn end_rooms(&self) {
+        let mut query = RoomQuery { limit: ROOMS_LOOKED_AT_MAX, ..RoomQuery::default() };
+        // A shard that has stopped has no rooms.
+        while let Ok(page) = self.shards.rooms(query.clone()).await {
+            for room in &page.rooms {
+                tracing::info!(code = %room.code, members = room.members, "a room is left after the drain: it ends");
+                let _ = self.shards.end_room(room.code, NOT_EMPTIED.to_owned()).await;
+            }
+            query.after = page.next;
+            if query.after.is_none() {
+                return;
+            }
+        }
     }
 
     /// Stops the server: ends rooms, notifies all members, and completes room logs. It takes about a second

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_is_not_known_reads_nothing() {
+    async fn threat_36_a_client_that_is_not_known_reads_nothing() {
         let (client, server) = (identity(), identity());
         let pinned = server.fingerprint();
         let (got, taken_for) = greeted(&client, identity().fingerprint(), pinned, server).await;

@@ -64,8 +64,13 @@ impl Cluster {
         self.scratch.operator = operator;
     }
 
-    /// Starts a node, and waits until it holds its lease.
+    /// Starts a node that ends at once, and waits until it holds its lease.
     pub async fn start(&self, name: &str) -> Node {
+        self.start_with(name, &["--drain-time", "0"]).await
+    }
+
+    /// Starts a node with more options, and waits until it holds its lease.
+    pub async fn start_with(&self, name: &str, options: &[&str]) -> Node {
         let relay = Relay::to_socket(self.server.clone()).await;
         let store = format!(
             "postgres://parlor@{}/postgres?application_name={name}-{schema}&options=-csearch_path%3D{schema}",
@@ -88,6 +93,7 @@ impl Cluster {
                 "--store",
                 &store,
             ])
+            .args(options)
             .arg("--operator-key")
             .arg(folder.join("operator.pub"))
             .env("PARLOR_REGISTRY", folder.join(name))
@@ -196,7 +202,20 @@ impl Node {
     /// Asks it to end, and waits for that.
     pub async fn end(mut self) {
         self.signal("TERM").await;
+        self.ended().await;
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&mut self) {
         within(self.child.wait()).await.unwrap();
+    }
+
+    /// The status of its answer to a load balancer, and the answer.
+    pub async fn ready(&self) -> (u16, Value) {
+        let answer =
+            exchange(self.addr(), "GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                .await;
+        (answer.status(), answer.json())
     }
 }
 

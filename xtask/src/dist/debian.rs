@@ -25,7 +25,7 @@ pub(super) fn pack(release: &Release, target: Target, unpacked: &Path) -> Result
     files::copy(&unpacked.join("deploy/server.toml"), &folder.join("etc/parlor/server.toml"), 0o644)?;
     let doc = folder.join("usr/share/doc/parlor");
     files::write(&doc.join("copyright"), copyright(unpacked)?.as_bytes())?;
-    for name in ["alerts.yml", "grafana.json"] {
+    for name in ["alerts.yml", "alerts-cluster.yml", "grafana.json"] {
         files::copy(&unpacked.join("deploy").join(name), &doc.join(name), 0o644)?;
     }
     files::copy(&unpacked.join("CHANGELOG.md"), &doc.join("changelog"), 0o644)?;

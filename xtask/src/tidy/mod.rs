@@ -9,6 +9,7 @@ mod lexer;
 mod purity;
 mod size;
 mod source;
+mod terms;
 
 use std::path::Path;
 
@@ -29,6 +30,7 @@ pub(crate) fn check(root: &Path) -> Vec<Violation> {
         code::check,
         size::check,
         circles::check,
+        terms::check,
         docs::dependencies,
         docs::links,
         docs::tests,

@@ -5,6 +5,7 @@ use super::resume::welcome_to;
 use super::waiting::{Concluded, Entry, Judged, Opening, Received};
 use super::{Config, Hub, HubEvent, Output, RETRY_AFTER_SHUTDOWN, Seated};
 use crate::admission_policy::{Admitted, Origin, Outcome};
+use crate::cluster::tenure::Decision;
 use crate::room::{self, Room, Setup};
 use bytes::Bytes;
 use parlor_proto::session::{Answer, Rejection};
@@ -243,6 +244,11 @@ impl Hub {
         }
         if let Some(address) = self.elsewhere(hello) {
             return Err(Rejection::Redirect(Redirect { address }));
+        }
+        if let Intent::Create(_) = hello.intent
+            && let Some(answer) = self.put_off(Decision::Open)
+        {
+            return Err(answer);
         }
         let has_token = hello.auth != Auth::Anonymous;
         let mut guess = None;

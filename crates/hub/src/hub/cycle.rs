@@ -3,7 +3,7 @@
 use super::{Hub, Output};
 use crate::room;
 use parlor_proto::wire::control::{LeaveReason, Presence};
-use parlor_proto::{ConnectionId, Instant, RoomId, SessionId, limits};
+use parlor_proto::{CloseReason, ConnectionId, Instant, RoomId, SessionId, limits};
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(super) const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 /// Distant connection timers are rounded down to multiples of this.
 const SHARED_MOMENTS: Duration = Duration::from_secs(4);
+/// What members read when their room ends because its node was cut off for too long.
+const CUT_OFF: &str = "this server was cut off from its store for too long";
 /// Maximum delay before budget queues and lost updates are checked again.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -40,6 +42,9 @@ impl Hub {
     /// pending arrivals: the delay of the call measures how late the hub itself runs.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.lateness.ran(self.poll_timeout().unwrap_or(now), now);
+        if let Some(cluster) = &mut self.cluster {
+            cluster.turn(now);
+        }
         while let Some(&Reverse((due, timer))) = self.timers.peek()
             && due <= now
         {
@@ -234,6 +239,10 @@ impl Hub {
     }
 
     fn measure(&mut self, room: RoomId, now: Instant) {
+        if self.cluster.as_ref().is_some_and(|cluster| cluster.is_over(now)) {
+            let reason = CloseReason::RoomEnded { reason: CUT_OFF.to_owned() };
+            return self.tell(room, room::Input::End { reason }, now);
+        }
         self.expire_gone(room, now);
         let Some(seated) = self.rooms.get(&room) else { return };
         self.timers.push(Reverse((now + MEASURE_INTERVAL, Timer::Measure(room))));

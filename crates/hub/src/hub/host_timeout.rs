@@ -8,6 +8,7 @@
 //! by the hub's own delays.
 
 use super::cycle::Timer;
+use super::gone::Place;
 use super::{Hub, Seated};
 use crate::cluster::tenure::Decision;
 use crate::room::{self, Room, Succession, for_authority};
@@ -111,16 +112,27 @@ impl Hub {
             // the network before the hub may be down.
             let heard: Vec<MemberId> =
                 heard.into_iter().filter(|(_, at)| *at + patience > now).map(|(id, _)| id).collect();
-            // Without a lease another node may be about to open the room: naming a host waits.
-            let may_name = self.cluster.as_ref().is_none_or(|cluster| cluster.may(Decision::NameHost));
-            if !heard.is_empty() && may_name {
-                self.tell_untaken(room, host, now);
-                self.tell(room, room::Input::HostSilent { heard }, now);
+            if !heard.is_empty() && !self.heir_waits((room, host)) {
+                let seated = self.rooms.get(&room);
+                let connection = seated.and_then(|seated| seated.connections.get(&host)).copied();
+                let is_news = connection.is_some_and(|it| self.tell_away(room, host, it, now));
+                if !is_news {
+                    self.tell_untaken(room, host, now);
+                    self.tell(room, room::Input::HostSilent { heard }, now);
+                }
             }
         }
         let next = ends_at.filter(|at| *at > now);
         let soon = now + (silence / SIGNS_OF_LIFE).max(Duration::from_millis(1));
         self.timers.push(Reverse((next.unwrap_or(soon), Timer::HostTimeout(room))));
+    }
+
+    /// Whether a member is the host of a room that may get another host, on a node that may name none: without a
+    /// lease another node may be about to open the room, and two hosts would have the same epoch.
+    pub(super) fn heir_waits(&self, (room, member): Place) -> bool {
+        let may_name = self.cluster.as_ref().is_none_or(|cluster| cluster.may(Decision::NameHost));
+        let room = self.rooms.get(&room).filter(|_| !may_name).map(|seated| &seated.room);
+        room.and_then(Room::host_timeout).is_some_and(|(host, _)| host == member)
     }
 
     /// Returns the host's timeout, given how regularly it was heard.

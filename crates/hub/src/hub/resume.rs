@@ -2,6 +2,7 @@
 
 use super::cycle::Timer;
 use super::tokens::{Family, Verdict};
+use super::waiting::{LAPSED, later};
 use super::{Hub, HubEvent, Output};
 use crate::admission_policy::{Origin, Outcome};
 use crate::room;
@@ -19,6 +20,8 @@ pub(super) struct Away {
     pub(super) until: Instant,
     /// The reason that the others receive if it does not come back.
     pub(super) reason: LeaveReason,
+    /// Whether its room knows. A room learns that its host is away once another one may be named.
+    pub(super) is_told: bool,
 }
 
 /// A session whose end its member may have missed: a resume attempt is answered with the reason.
@@ -87,14 +90,32 @@ impl Hub {
         }
         let until = now + grace;
         state.session.detach();
-        state.away = Some(Away { until, reason: reason.clone() });
+        state.away = Some(Away { until, reason: reason.clone(), is_told: false });
         self.timers.push(Reverse((until, Timer::Grace(connection))));
         let away = HubEvent::Away { code, member, reason: reason.clone() };
         self.outputs.push_back(Output::Event(away));
         self.drain_events(connection, now);
+        if !self.heir_waits((room, member)) {
+            self.tell_away(room, member, connection, now);
+        }
+        self.weigh_kept(connection);
+        true
+    }
+
+    /// Tells a room that a member is away, unless it knows. Returns whether it did not.
+    pub(super) fn tell_away(
+        &mut self,
+        room: RoomId,
+        member: MemberId,
+        connection: ConnectionId,
+        now: Instant,
+    ) -> bool {
+        let away = self.connections.get_mut(&connection).and_then(|state| state.away.as_mut());
+        let Some(away) = away.filter(|away| !away.is_told) else { return false };
+        away.is_told = true;
+        let reason = away.reason.clone();
         self.tell_untaken(room, member, now);
         self.tell(room, room::Input::Away { member, reason }, now);
-        self.weigh_kept(connection);
         true
     }
 
@@ -322,6 +343,10 @@ impl Hub {
         let seated = self.rooms.get(&seat.0).ok_or_else(gone)?;
         if !seated.room.may_restart(seat.1) {
             return Err(gone());
+        }
+        if self.heir_waits(seat) {
+            // It would become its own heir.
+            return Err(Denied::Rejected(later(LAPSED)));
         }
         super::admission::fits(&seated.room, hello)?;
         if self.connections.get(&connection).is_some_and(|state| state.session.is_deciding()) {

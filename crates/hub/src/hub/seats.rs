@@ -4,7 +4,7 @@ use super::gone::Place;
 use super::{Hub, HubEvent, Output};
 use crate::room::{self, Setup};
 use parlor_proto::session::{Message, Outgoing, SendError};
-use parlor_proto::wire::control::{LeaveReason, ToHub};
+use parlor_proto::wire::control::{HandOverRefusal, LeaveReason, ToHub, ToMember};
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, PeerMisbehaved, RoomId, channel};
 
 impl Hub {
@@ -18,6 +18,10 @@ impl Hub {
         }
         let Message { channel, key, payload, epoch, .. } = message;
         if channel == channel::CONTROL && ToHub::is_hand_over(&payload) {
+            if self.heir_waits((room, from)) {
+                let refusal = ToMember::NotHandedOver(HandOverRefusal::TooSoon).encode();
+                return self.send(connection, Outgoing::new(channel::CONTROL, refusal), now);
+            }
             self.tell_untaken(room, from, now);
         }
         self.tell(room, room::Input::Message { from, channel, key, payload, epoch }, now);
@@ -43,12 +47,19 @@ impl Hub {
         is_remembered: bool,
         now: Instant,
     ) {
+        let has_no_heir = self.heir_waits((room, member));
         if let Some(seated) = self.rooms.get_mut(&room) {
             let code = seated.room.setup().code;
             if self.index.left(seated, member).is_some() {
                 let left = HubEvent::Left { code, member, reason: reason.clone() };
                 self.outputs.push_back(Output::Event(left));
             }
+        }
+        if has_no_heir {
+            // A node may end a room at any time. Its host is gone for good, and nobody may take its place.
+            let reason =
+                if reason == LeaveReason::Left { CloseReason::HostLeft } else { CloseReason::HostGone };
+            return self.tell(room, room::Input::End { reason }, now);
         }
         self.tell_untaken(room, member, now);
         let left = match is_remembered {

@@ -6,14 +6,17 @@ use crate::cluster::placement::{self, OpenNode};
 use crate::cluster::tenure::{Decision, Standing};
 use parlor_proto::session::Rejection;
 use parlor_proto::wire::handshake::{Hello, ResumeToken, RetryAfter, RoomKind, RoomSettings, Welcome};
-use parlor_proto::{ConnectionId, RoomCode, RoomId};
+use parlor_proto::{ConnectionId, Instant, RoomCode, RoomId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The retry time for a client that the store keeps waiting.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long rooms go on at a node that decides nothing. Their members could not get another host, or back in.
+const LAPSED_MAX: Duration = Duration::from_secs(10 * 60);
 pub(super) const LAPSED: &str = "this server is cut off from its store for a moment";
+const DRAINING: &str = "this server takes no new rooms, and no other one does either";
 
 /// Configuration of the hub of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +154,8 @@ pub(super) struct Cluster {
     pub(super) waiting: BTreeMap<ConnectionId, Box<Waiting>>,
     /// Rooms for which those places are kept.
     pub(super) entering: usize,
+    /// Since when the node decides nothing.
+    lapsed_since: Option<Instant>,
 }
 
 impl Cluster {
@@ -161,7 +166,18 @@ impl Cluster {
             others: Arc::default(),
             rooms_elsewhere: 0,
         };
-        Cluster { config, view, waiting: BTreeMap::new(), entering: 0 }
+        Cluster { config, view, waiting: BTreeMap::new(), entering: 0, lapsed_since: None }
+    }
+
+    /// Notes the present time, for [`LAPSED_MAX`].
+    pub(super) fn turn(&mut self, now: Instant) {
+        let decides = self.may(Decision::Join);
+        self.lapsed_since = if decides { None } else { Some(self.lapsed_since.unwrap_or(now)) };
+    }
+
+    /// Whether the node has decided nothing for so long that its rooms end.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.lapsed_since.is_some_and(|since| now.saturating_since(since) >= LAPSED_MAX)
     }
 
     /// Returns the places that are kept for rooms that are not open yet.
@@ -180,6 +196,12 @@ impl Cluster {
     /// Returns the answer to every hello while the node decides nothing.
     pub(super) fn lapsed(&self) -> Option<Rejection> {
         (!self.may(Decision::Join)).then(|| later(LAPSED))
+    }
+
+    /// Returns the answer to a hello that the node may not decide.
+    pub(super) fn put_off(&self, decision: Decision) -> Option<Rejection> {
+        let drains = || (!self.may(decision)).then(|| later(DRAINING));
+        self.lapsed().or_else(drains)
     }
 
     /// Returns the node that a new room goes to; `None` for this one. A room without a chosen code `may_spread`.

@@ -68,6 +68,8 @@ pub(crate) struct House {
     /// The first packet to each connection that has no end.
     came: BTreeMap<ConnectionId, Packet>,
     pub(crate) happened: Vec<HubEvent>,
+    /// What a hub of a cluster asks its store, and tells it.
+    pub(crate) asked: Vec<Output>,
 }
 
 impl House {
@@ -77,7 +79,8 @@ impl House {
         let policy = Named(AdmitAll::new(Guesses::new(GuessLimits::default(), || 7)));
         let hub = Hub::with_policy(config, Box::new(policy));
         let now = Instant::from_millis(1_000);
-        House { hub, now, next: 0, ends: BTreeMap::new(), happened: Vec::new(), came: BTreeMap::new() }
+        let (ends, came) = (BTreeMap::new(), BTreeMap::new());
+        House { hub, now, next: 0, ends, happened: Vec::new(), came, asked: Vec::new() }
     }
 
     pub(crate) fn new() -> Self {
@@ -240,6 +243,9 @@ impl House {
                         }
                     }
                     Output::Event(event) => self.happened.push(event),
+                    asked @ (Output::Locate { .. } | Output::Enter { .. } | Output::Left { .. }) => {
+                        self.asked.push(asked);
+                    }
                     _ => {}
                 }
             }

@@ -55,6 +55,14 @@ impl Node for InMemory {
         lock(&self.store.views)[self.own].clone()
     }
 
+    fn drains(&self) -> bool {
+        self.view().standing == Standing::Draining
+    }
+
+    fn drain(&self) -> BoxFuture<'static, ()> {
+        unreachable!("shards drain nothing")
+    }
+
     fn locate(&self, wanted: Wanted) -> BoxFuture<'static, Located> {
         let located = if *lock(&self.store.is_cut) {
             Located::Later

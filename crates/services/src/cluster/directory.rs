@@ -11,7 +11,8 @@ mod sweep;
 use super::nodes::{Nodes, NodesView};
 use super::standing::StandingView;
 use crate::store::{
-    EnteredRow, FoundRoom, LivePage, LiveQuery, NewLiveRoom, NodeName, Owner, RoomKey, Store, StoreError,
+    EnteredRow, FoundRoom, LivePage, LiveQuery, NewLiveRoom, NodeName, NodeState, Owner, RoomKey, Store,
+    StoreError,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -248,6 +249,22 @@ impl Node for Directory {
             others: Arc::clone(&others.open),
             rooms_elsewhere: others.rooms_elsewhere,
         }
+    }
+
+    fn drains(&self) -> bool {
+        let nodes = self.0.nodes.get();
+        nodes.serving_as(&self.0.node).is_some_and(|node| node.state == NodeState::Draining)
+    }
+
+    fn drain(&self) -> BoxFuture<'static, ()> {
+        let directory = self.clone();
+        async move {
+            while let Err(error) = directory.0.store.drain_node(&directory.0.node, true).await {
+                tracing::debug!(%error, "the other nodes do not know yet that this one drains");
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+        .boxed()
     }
 
     fn locate(&self, wanted: Wanted) -> BoxFuture<'static, Located> {

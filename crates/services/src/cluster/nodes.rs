@@ -86,6 +86,12 @@ impl Nodes {
         self.all.iter().filter(|node| node.state == NodeState::Serving)
     }
 
+    /// Those that do what one node does for all: those that take what is new, or all that serve if there are none.
+    pub(crate) fn working(&self) -> impl Iterator<Item = &Node> {
+        let is_any_open = self.open().next().is_some();
+        self.serving().filter(move |node| !is_any_open || node.state == NodeState::Serving)
+    }
+
     /// Those that serve.
     pub(crate) fn serving(&self) -> impl Iterator<Item = &Node> {
         self.all.iter().filter(|node| node.serves())
@@ -160,6 +166,10 @@ mod tests {
         ];
         let nodes = Nodes::of(rows, 3);
         assert_eq!(nodes.serving().map(|node| node.id.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(nodes.working().map(|node| node.id.as_str()).collect::<Vec<_>>(), ["a"]);
+        let draining = vec![row("b", "", NodeState::Gone), row("c", "", NodeState::Draining)];
+        let draining = Nodes::of(draining, 3);
+        assert_eq!(draining.working().map(|node| node.id.as_str()).collect::<Vec<_>>(), ["c"]);
         let a = nodes.serving_as(&"a".parse().unwrap()).unwrap();
         assert_eq!((a.line, a.lease_left_us), (Some(line(1, 1)), 2));
         assert_eq!(nodes.serving_as(&"b".parse().unwrap()), None);

@@ -46,6 +46,7 @@ const OWN: &[(&str, Kind)] = &[
     ("no_such_operation", Kind::NotFound),
     ("no_such_path", Kind::NotFound),
     ("no_such_queue", Kind::NotFound),
+    ("no_such_node", Kind::NotFound),
     ("no_such_room", Kind::NotFound),
     ("no_such_save", Kind::NotFound),
     ("no_such_season", Kind::NotFound),

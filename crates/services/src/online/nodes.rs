@@ -6,7 +6,7 @@ use super::table::Caller;
 use super::{Services, live, live_elsewhere, rooms};
 use crate::cluster::Cluster;
 use crate::cluster::nodes::Node;
-use crate::store::NodeState;
+use crate::store::{NodeName, NodeState};
 use parlor_hub::cluster::tenure::Standing;
 use parlor_server::embed::Figures;
 use schemars::JsonSchema;
@@ -78,6 +78,54 @@ pub(super) async fn list(services: Services, _caller: Caller, _input: Nothing) -
         lease_ms: u64::try_from(standing.lease_left().as_millis()).unwrap_or(u64::MAX),
         nodes: cluster.nodes().all().iter().map(NodeView::of).collect(),
     })
+}
+
+/// A node of the cluster.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NamedNode {
+    /// Its name.
+    node: String,
+}
+
+/// What a node is ordered to do. It and the others hear of it within a second.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct OrderedNode {
+    /// Its name.
+    node: String,
+    /// Whether it takes rooms, or takes no more.
+    #[schemars(extend("enum" = ["serving", "draining"]))]
+    state: &'static str,
+}
+
+pub(super) async fn drain(
+    services: Services,
+    _caller: Caller,
+    input: NamedNode,
+) -> Result<OrderedNode, Failure> {
+    order(&services, input, NodeState::Draining).await
+}
+
+pub(super) async fn undrain(
+    services: Services,
+    _caller: Caller,
+    input: NamedNode,
+) -> Result<OrderedNode, Failure> {
+    order(&services, input, NodeState::Serving).await
+}
+
+async fn order(services: &Services, input: NamedNode, state: NodeState) -> Result<OrderedNode, Failure> {
+    services.cluster().ok_or_else(is_alone)?;
+    let NamedNode { node } = input;
+    let serves = match node.parse::<NodeName>() {
+        Ok(name) => services.store().drain_node(&name, state == NodeState::Draining).await?,
+        Err(_) => false,
+    };
+    if !serves {
+        let sentence = "no node of this name serves: admin.nodes lists them";
+        return Err(Failure::new(Kind::NotFound, "no_such_node", sentence).at("node"));
+    }
+    Ok(OrderedNode { node, state: state.as_str() })
 }
 
 /// The code of a live room.

@@ -5,6 +5,8 @@
 
 use super::Store;
 use super::error::StoreError;
+use super::node::NodeName;
+use super::nodes::NodeState;
 use super::sql::{Done, Sql, TableRow, is_of_serving, now_us, params};
 use serde_json::{Value, json};
 
@@ -148,6 +150,20 @@ pub(crate) struct MatchQuery {
 pub(crate) type LivePage = (Vec<LiveListing>, Option<String>);
 
 impl Store {
+    /// Orders a node to take no more rooms, or takes that back. Returns whether such a node serves.
+    pub(crate) async fn drain_node(&self, node: &NodeName, drains: bool) -> Result<bool, StoreError> {
+        let node = node.clone();
+        let state = if drains { NodeState::Draining } else { NodeState::Serving };
+        self.write_sparing(move |sql| {
+            let changed = sql.change(
+                "UPDATE nodes SET state = $1 WHERE id = $2 AND state <> 'gone'",
+                params![state.as_str(), node.as_str()],
+            )?;
+            Ok(changed > 0)
+        })
+        .await
+    }
+
     /// Enters a room, if no other room has its code and its node is still this incarnation.
     pub(crate) async fn enter_live_room(&self, new: NewLiveRoom) -> Result<EnteredRow, StoreError> {
         self.write_sparing(move |sql| enter(sql, &new)).await
@@ -435,3 +451,6 @@ fn owned(mut row: TableRow) -> Done<OwnedRow> {
 fn as_json(rooms: &[RoomKey]) -> String {
     Value::Array(rooms.iter().map(RoomKey::to_json).collect()).to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// A player with a socket at one node.
-struct Player {
+pub(crate) struct Player {
     node: usize,
-    token: String,
+    pub(crate) token: String,
     account: String,
     socket: Socket,
 }
 
 impl Player {
-    async fn at(nodes: &Nodes, node: usize, name: &str) -> Self {
+    pub(crate) async fn at(nodes: &Nodes, node: usize, name: &str) -> Self {
         let (token, account) = nodes[node].player(name).await;
         let socket = Self::connect(nodes, node, &token).await;
         Player { node, token, account, socket }
@@ -37,7 +37,7 @@ impl Player {
     }
 
     /// The next news for which this gives something.
-    async fn hears<T>(&mut self, mut found: impl FnMut(&Value) -> Option<T>) -> T {
+    pub(crate) async fn hears<T>(&mut self, mut found: impl FnMut(&Value) -> Option<T>) -> T {
         within(async {
             loop {
                 let heard = self.socket.hear().await;

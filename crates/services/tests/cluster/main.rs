@@ -7,6 +7,7 @@ mod boards;
 mod clocks;
 mod common;
 mod directory;
+mod drain;
 mod friends;
 mod homes;
 mod nodes;

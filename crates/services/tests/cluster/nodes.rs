@@ -1,10 +1,11 @@
 //! Nodes that come, go, and have names.
 
-use crate::common::{Nodes, nodes};
+use crate::common::{Nodes, Setup, nodes, nodes_with};
+use core::net::Ipv4Addr;
 use parlor_server::Config;
 use parlor_services::store::OpenError;
 use parlor_services::{ClusterConfig, OnlineConfig, OnlineError, StartError};
-use parlor_testing::{local, within};
+use parlor_testing::{exchange, local, within};
 
 /// What the table says of a node: its incarnation and its state.
 async fn row(nodes: &Nodes, id: &str) -> (i64, String) {
@@ -63,5 +64,32 @@ async fn a_second_node_of_a_name_is_refused_by_what_to_do() {
     // The one that runs goes on.
     assert_eq!(row(&nodes, "a").await.1, "serving");
     is_renewed(&nodes, "a").await;
+    nodes.end().await;
+}
+
+/// The names of figures in a query of Prometheus.
+fn figures_in(query: &str) -> impl Iterator<Item = &str> {
+    let words = query.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.starts_with("parlor_"))
+}
+
+#[tokio::test]
+async fn the_alerts_for_a_cluster_ask_for_what_a_node_has() {
+    let metrics = |_, setup: &mut Setup| setup.config.metrics = Some((Ipv4Addr::LOCALHOST, 0).into());
+    let Some(nodes) = nodes_with(1, metrics).await else { return };
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let figures = exchange(nodes[0].server.server.metrics_addr().unwrap(), request).await;
+    let has = |name: &str| {
+        let mut lines = figures.body().lines();
+        lines.any(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])))
+    };
+    let alerts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/alerts-cluster.yml");
+    let alerts = std::fs::read_to_string(alerts).unwrap();
+    let mut asked = 0;
+    for name in alerts.lines().filter(|line| line.contains("expr:")).flat_map(figures_in) {
+        asked += 1;
+        assert!(has(name), "there is no {name} for the alerts: {}", figures.body());
+    }
+    assert!(asked >= 7, "{asked}");
     nodes.end().await;
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 const NOTICED: Duration = Duration::from_secs(10);
 
 /// Says hello to a node.
-async fn hello(node: &Node, hello: Hello) -> (Client, Event) {
+pub(crate) async fn hello(node: &Node, hello: Hello) -> (Client, Event) {
     let nodes = node.nodes().await;
     let own = nodes["nodes"].as_array().unwrap().iter().find(|own| own["id"] == node.name.as_str()).unwrap();
     let address: ServerAddress = own["address"].as_str().unwrap().parse().unwrap();
@@ -21,7 +21,7 @@ async fn hello(node: &Node, hello: Hello) -> (Client, Event) {
 }
 
 /// A room of a host and a guest at a node that holds its lease.
-async fn room(node: &Node) -> (Client, Client, RoomCode) {
+pub(crate) async fn room(node: &Node) -> (Client, Client, RoomCode) {
     // A chosen code is not sent to a less busy node.
     let chosen = "HELLO7".parse().unwrap();
     let (mut host, opened) = hello(node, creating(Some(chosen), None, 4)).await;

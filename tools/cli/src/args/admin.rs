@@ -104,6 +104,16 @@ pub(crate) enum Task {
     },
     /// List the nodes of the cluster that the server is one of
     Nodes,
+    /// Let a node of the cluster take no more rooms: new ones open at the others, and those that it has go on
+    Drain {
+        /// Its name
+        node: String,
+    },
+    /// Let a draining node take rooms again
+    Undrain {
+        /// Its name
+        node: String,
+    },
     /// Show which node of the cluster has a live room
     Where {
         /// Its code

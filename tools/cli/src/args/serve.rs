@@ -11,6 +11,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 
+/// Longest time for which a node drains before it ends.
+const DRAIN_S_MAX: u64 = 24 * 60 * 60;
+
 /// The settings of a server. Each may stand on the command line, in the environment, or in the file given with
 /// --config, and counts in this order.
 #[derive(Debug, Default, Args, Deserialize)]
@@ -122,6 +125,10 @@ pub(crate) struct ServeArgs {
     /// carries them]
     #[arg(long, env = "PARLOR_BUS", value_name = "URL", requires = "node", hide_env_values = true)]
     pub bus: Option<String>,
+    /// Seconds for which a node that is to end takes no more rooms and waits until it has none; 0 ends at once. A second
+    /// signal ends it at once, too [default: 60]
+    #[arg(long, env = "PARLOR_DRAIN_TIME", value_name = "SECONDS", requires = "node", value_parser = clap::value_parser!(u64).range(0..=DRAIN_S_MAX))]
+    pub drain_time: Option<u64>,
     /// Folder with the configuration of each game's turn rooms, NAME.json [default: clients bring it to a server with a development identity,
     /// and one with a certificate opens no turn rooms]
     #[arg(long, env = "PARLOR_GAMES", value_name = "FOLDER")]
@@ -190,6 +197,7 @@ impl ServeArgs {
             ("flush-quantum", file.flush_quantum, FLUSH_QUANTUM_MS_MAX, "milliseconds"),
             ("grace", file.grace, GRACE_S_MAX, "seconds"),
             ("remember", file.remember, REMEMBER_S_MAX, "seconds"),
+            ("drain-time", file.drain_time, DRAIN_S_MAX, "seconds"),
         ] {
             ensure!(
                 value.is_none_or(|value| value <= max),
@@ -214,7 +222,7 @@ impl ServeArgs {
             listen port public_host certificate key identity apps max_rooms state_rate
             max_connections max_connections_per_address web_origins pages handshakes_per_second
             handshakes_per_second_all admission_key admission shards flush_quantum grace remember
-            state_memory room_log impair data store node line bus games accounts keep_matches data_max app_max
+            state_memory room_log impair data store node line bus drain_time games accounts keep_matches data_max app_max
             account_max keep_days operator_key webhook webhook_key metrics log_format log;
             dedicated limit_local lan webhook_private
         }

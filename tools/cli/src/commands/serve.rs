@@ -13,6 +13,9 @@ use parlor_transport::discovery::Registry;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// How long a node drains before it ends, by default.
+const DRAIN_S: u64 = 60;
+
 /// Runs the command until Ctrl-C.
 ///
 /// # Errors
@@ -20,12 +23,13 @@ use std::time::Duration;
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     let args = resolved(args)?;
     logging::start(args.log_format.unwrap_or_default(), args.log.as_deref().unwrap_or("info"))?;
+    let drain_time = Duration::from_secs(args.drain_time.unwrap_or(DRAIN_S));
     let (config, online) = settings(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("the thread that waits for signals could not be started")?;
-    runtime.block_on(serve(config, online))
+    runtime.block_on(serve(config, online, drain_time))
 }
 
 /// The settings with those of the file.
@@ -201,7 +205,7 @@ fn admission(
     Ok((key.is_some() || is_required).then_some(Policy { key, is_required }))
 }
 
-async fn serve(config: Config, online: Option<OnlineConfig>) -> anyhow::Result<()> {
+async fn serve(config: Config, online: Option<OnlineConfig>, drain_time: Duration) -> anyhow::Result<()> {
     let (impairment, is_announced) = (config.impairment, config.lan.is_some());
     let games = config.web_pages.games.clone();
     // Before anybody is told that the server runs: whoever reads that may stop it at once.
@@ -222,7 +226,12 @@ async fn serve(config: Config, online: Option<OnlineConfig>) -> anyhow::Result<(
     }
     tokio::select! {
         stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be listened for")?,
-        _ = terminate.recv() => {}
+        _ = terminate.recv() => tokio::select! {
+            () = server.drain(drain_time) => {}
+            // A second signal, or a defect: what is left ends at once.
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        },
         failed = server.wait() => {
             server.shutdown().await;
             return Err(failed.into());

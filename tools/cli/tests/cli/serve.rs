@@ -184,3 +184,24 @@ fn the_dashboard_and_the_alerts_ask_for_what_a_server_has() {
     }
     assert!(asked > 40, "{asked}");
 }
+
+/// The names of variables of the server in a text, and those that it says are the server's in its help.
+fn variables_in(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.starts_with("PARLOR_")).collect()
+}
+
+#[test]
+fn the_files_for_compose_and_kubernetes_name_variables_that_a_server_reads() {
+    let help = Machine::new().run(&["serve", "--help"]);
+    let help = String::from_utf8(help.stdout).expect("it is text");
+    let known = variables_in(&help);
+    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
+    for (file, least) in [("compose.yaml", 6), ("kubernetes/statefulset.yaml", 9)] {
+        let text = std::fs::read_to_string(format!("{deploy}/{file}")).expect("it is there");
+        let named = variables_in(&text);
+        assert!(named.len() >= least, "{file}: {named:?}");
+        let unknown: Vec<_> = named.difference(&known).collect();
+        assert!(unknown.is_empty(), "{file} names {unknown:?}, which no option of a server reads");
+    }
+}

@@ -25,8 +25,8 @@ impl Directory {
 
     async fn sweep_once(&self, gone_since: &mut BTreeMap<Owner, Instant>) -> Result<(), StoreError> {
         let nodes = self.0.nodes.get();
-        let serving = || nodes.serving().map(|node| node.id.as_str());
-        if placement::home(b"sweep of live rooms", serving()) != Some(self.0.node.as_str()) {
+        let working = nodes.working().map(|node| node.id.as_str());
+        if placement::home(b"sweep of live rooms", working) != Some(self.0.node.as_str()) {
             gone_since.clear();
             return Ok(());
         }

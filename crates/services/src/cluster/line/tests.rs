@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 const LOOPBACK: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// A limit that only a hang reaches.
@@ -53,6 +54,11 @@ impl Table {
             load: NodeLoad::default(),
         });
         self.tell();
+    }
+
+    fn address(&self, id: &str) -> LineAddress {
+        let nodes = self.view.get();
+        nodes.serving_as(&name(id)).and_then(|node| node.line).unwrap()
     }
 
     fn declare_gone(&mut self, id: &str) {
@@ -173,6 +179,22 @@ async fn threat_36_questions_and_answers_have_a_bound() {
     assert!(matches!(asked, Err(AskError::Away { .. })), "{asked:?}");
     let answered = a.ask_within(HANG, &name("b"), "large", Bytes::new()).await;
     assert!(matches!(answered, Err(AskError::Refused(Refusal { status: 507, .. }))), "{answered:?}");
+    // From a node that keeps no bound of its own.
+    let careless = Identity::generate(&["parlor-node"]).unwrap();
+    let addr = SocketAddr::from(([127, 0, 0, 1], 9));
+    table.enter("c", LineAddress { addr, fingerprint: careless.fingerprint() });
+    let head =
+        format!("POST /line/v1/echo HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", BODY_BYTES_MAX + 1);
+    let b = table.address("b");
+    let stream = TcpStream::connect(b.addr).await.unwrap();
+    let tls = MutualTls::new(&careless, |_| false);
+    let mut stream = tls.connect(stream, b.addr, b.fingerprint).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The answer may come before the whole question.
+    let _ = stream.write_all(&vec![1; BODY_BYTES_MAX + 1]).await;
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 413");
 }
 
 /// Sends a request of HTTP to a line with this certificate, and reads until the end.
@@ -200,6 +222,12 @@ async fn threat_36_who_is_no_node_is_refused_before_a_byte_of_http_is_read() {
     let b = table.start("b", handlers).await;
     let stranger = Identity::generate(&["parlor-node"]).unwrap();
     assert!(read_as(&stranger, b.address()).await.is_err());
+    // By the handshake: it has said nothing yet.
+    let stream = TcpStream::connect(b.address().addr).await.unwrap();
+    let tls = MutualTls::new(&stranger, |_| false);
+    let mut stream = tls.connect(stream, b.address().addr, b.address().fingerprint).await.unwrap();
+    let refused = stream.read_u8().await.unwrap_err().to_string();
+    assert!(refused.contains("alert"), "{refused}");
     // Without TLS.
     let mut plain = TcpStream::connect(b.address().addr).await.unwrap();
     plain.write_all(b"POST /line/v1/echo HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n").await.unwrap();
@@ -221,7 +249,7 @@ async fn threat_36_who_is_no_node_is_refused_before_a_byte_of_http_is_read() {
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     // A node that is declared gone is cut off, and is a stranger from then on.
     table.declare_gone("c");
-    let _ = known.read_to_end(&mut Vec::new()).await;
+    let _ = timeout(HANG, known.read_to_end(&mut Vec::new())).await.expect("the node is cut off");
     assert!(read_as(&stranger, b.address()).await.is_err());
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }

@@ -75,14 +75,14 @@ impl Services {
     fn home_of(&self, realm: &Realm) -> Option<HomeId> {
         let nodes = self.cluster()?.nodes();
         let key = format!("home/{}", realm.path());
-        let home = placement::home(key.as_bytes(), nodes.open().map(|node| node.id.as_str()))?;
-        nodes.open().find(|node| node.id.as_str() == home).map(HomeId::of)
+        let home = placement::home(key.as_bytes(), nodes.working().map(|node| node.id.as_str()))?;
+        nodes.working().find(|node| node.id.as_str() == home).map(HomeId::of)
     }
 
     /// The nodes that may be homes, by which homes follow.
     fn serving_homes(&self) -> Vec<HomeId> {
         let Some(cluster) = self.cluster() else { return Vec::new() };
-        cluster.nodes().open().map(HomeId::of).collect()
+        cluster.nodes().working().map(HomeId::of).collect()
     }
 
     /// Where the home of a realm is; `None` for a server alone, which has all itself.

@@ -1,6 +1,6 @@
 //! Operations on the nodes of a cluster.
 
-use super::{OPERATORS, get};
+use super::{ADMIN, OPERATORS, get, post};
 use crate::online::nodes;
 use crate::online::table::Operation;
 
@@ -15,6 +15,22 @@ pub(super) fn all() -> Vec<Operation> {
         )
         .lists()
         .refuses(&[&["no_cluster"]]),
+        Operation::new(
+            "admin.drain",
+            post("/admin/nodes/{node}/drain"),
+            ADMIN,
+            "Lets a node of the cluster take no more rooms; those that it has go on",
+            nodes::drain,
+        )
+        .refuses(&[&["no_cluster", "no_such_node"]]),
+        Operation::new(
+            "admin.undrain",
+            post("/admin/nodes/{node}/undrain"),
+            ADMIN,
+            "Lets a draining node of the cluster take rooms again",
+            nodes::undrain,
+        )
+        .refuses(&[&["no_cluster", "no_such_node"]]),
         Operation::new(
             "admin.where",
             get("/admin/where/{code}"),

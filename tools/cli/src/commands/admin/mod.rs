@@ -79,6 +79,12 @@ pub(crate) fn run(args: &AdminArgs) -> anyhow::Result<()> {
             server.done(&server.post("/admin/boards/delete", &json!({ "board": board }))?)
         }
         Task::Nodes => server.show(&server.get("/admin/nodes")?, text::nodes),
+        Task::Drain { node } => {
+            server.done(&server.post(&format!("/admin/nodes/{}/drain", word(node)?), &json!({}))?)
+        }
+        Task::Undrain { node } => {
+            server.done(&server.post(&format!("/admin/nodes/{}/undrain", word(node)?), &json!({}))?)
+        }
         Task::Where { room } => {
             server.show(&server.get(&format!("/admin/where/{}", word(room)?))?, text::fields)
         }
