@@ -34,6 +34,17 @@ pub struct Admitted {
     /// The user that a token vouched for, of at most [`USER_BYTES_MAX`](parlor_proto::limits::USER_BYTES_MAX)
     /// bytes; `None` for an anonymous client.
     pub user: Option<String>,
+    /// The token, if it is good once. A cluster remembers it if it opens a room.
+    pub token: Option<UsedToken>,
+}
+
+/// A token that is good once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedToken {
+    /// A digest by which it is known again.
+    pub digest: [u8; 16],
+    /// For how long it must be remembered.
+    pub remember: Duration,
 }
 
 /// A guess charged to its budgets. Until settled it counts as a wrong guess in flight.

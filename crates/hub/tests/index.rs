@@ -39,7 +39,7 @@ impl AdmissionPolicy for Named {
             Auth::Token(token) => Some(str::from_utf8(token).unwrap().to_owned()),
             _ => None,
         };
-        Ok(Admitted { user })
+        Ok(Admitted { user, token: None })
     }
 }
 

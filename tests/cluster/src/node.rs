@@ -117,6 +117,19 @@ impl Cluster {
         node
     }
 
+    /// Lets the other nodes reach the line of a node by a way that the test can cut.
+    pub async fn relay_line(&self, node: &str) -> Relay {
+        let schema = &self.scratch.schema;
+        let read = format!("SELECT line FROM {schema}.nodes WHERE id = $1");
+        let line: String = self.scratch.operator.query_one(&read, &[&node]).await.unwrap().get(0);
+        let (addr, fingerprint) = line.split_once('#').unwrap();
+        let relay = Relay::to_port(addr.parse().unwrap()).await;
+        let write = format!("UPDATE {schema}.nodes SET line = $1 WHERE id = $2");
+        let line = format!("{}#{fingerprint}", relay.addr);
+        assert_eq!(self.scratch.operator.execute(&write, &[&line, &node]).await.unwrap(), 1);
+        relay
+    }
+
     /// The value of a column of a node's row.
     pub async fn row(&self, node: &str, column: &str) -> i64 {
         let statement = format!("SELECT {column} FROM {}.nodes WHERE id = $1", self.scratch.schema);

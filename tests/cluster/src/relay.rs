@@ -1,13 +1,35 @@
-//! A way over TCP that can be cut.
+//! Ways over TCP that can be cut.
 
 use core::net::{Ipv4Addr, SocketAddr};
+use std::io;
 use std::path::PathBuf;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Forwards connections to a PostgreSQL server, unless it is cut.
+/// A connection of any kind.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Where a relay leads.
+#[derive(Clone)]
+enum Target {
+    Socket(PathBuf),
+    Port(SocketAddr),
+}
+
+impl Target {
+    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Target::Socket(path) => Box::new(UnixStream::connect(path).await?),
+            Target::Port(addr) => Box::new(TcpStream::connect(addr).await?),
+        })
+    }
+}
+
+/// Forwards connections to one place, unless it is cut.
 pub struct Relay {
     /// Where it listens.
     pub addr: SocketAddr,
@@ -18,13 +40,22 @@ pub struct Relay {
 impl Relay {
     /// Starts one to the server at a socket in the file system.
     pub async fn to_socket(path: PathBuf) -> Self {
+        Relay::to(Target::Socket(path)).await
+    }
+
+    /// Starts one to the server at a port of TCP.
+    pub async fn to_port(addr: SocketAddr) -> Self {
+        Relay::to(Target::Port(addr)).await
+    }
+
+    async fn to(target: Target) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (is_cut, cut) = watch::channel(false);
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(forward(stream, path.clone(), cut.clone()));
+                connections.spawn(forward(stream, target.clone(), cut.clone()));
             }
         });
         Relay { addr, is_cut, task }
@@ -47,9 +78,9 @@ impl Drop for Relay {
     }
 }
 
-async fn forward(mut stream: TcpStream, path: PathBuf, mut cut: watch::Receiver<bool>) {
+async fn forward(mut stream: TcpStream, target: Target, mut cut: watch::Receiver<bool>) {
     let _ = cut.wait_for(|cut| !cut).await;
-    let Ok(mut server) = UnixStream::connect(path).await else { return };
+    let Ok(mut server) = target.connect().await else { return };
     let is_over = tokio::select! {
         _ = copy_bidirectional(&mut stream, &mut server) => true,
         _ = cut.wait_for(|cut| *cut) => false,

@@ -362,7 +362,7 @@ impl AdmissionPolicy for Vouching {
             Auth::Anonymous => None,
             Auth::Token(token) => Some(String::from_utf8_lossy(token).into_owned()),
         };
-        Ok(Admitted { user })
+        Ok(Admitted { user, token: None })
     }
 }
 

@@ -124,6 +124,7 @@ impl Hub {
             label: opening.settings.label.clone(),
             max_players: opening.settings.max_players,
             needs_secret: opening.settings.secret.is_some(),
+            token: opening.judged.admitted.token.clone(),
         };
         self.outputs.push_back(Output::Enter { connection, room: entry.clone() });
         if let Some(cluster) = &mut self.cluster {
@@ -144,7 +145,7 @@ impl Hub {
             return self.touch(connection, now);
         }
         self.directory.remove(code);
-        if entered != Entered::Taken {
+        if !matches!(entered, Entered::Taken | Entered::Used) {
             // It may have been entered although the answer is lost.
             self.outputs.push_back(Output::Left { code, uid });
         }
@@ -162,6 +163,7 @@ impl Hub {
             (Entered::Taken, None) if opening.settings.code.is_some() => {
                 Rejection::Refused(Refusal::CodeTaken)
             }
+            (Entered::Used, None) => Rejection::Refused(Refusal::Unauthorized),
             (Entered::Taken, None) if draws < DRAWS_MAX => {
                 return self.enter_as(connection, opening, draws + 1, now);
             }
@@ -195,7 +197,7 @@ impl Hub {
                 Err(Rejection::Refused(refusal))
             }
         };
-        let Admitted { user } = admitted;
+        let Admitted { user, .. } = admitted;
         self.conclude(connection, &hello, Concluded { seated, user, guess }, now);
     }
 

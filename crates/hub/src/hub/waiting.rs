@@ -1,6 +1,6 @@
 //! What waits for the store of a cluster, and what a hub knows of its cluster.
 
-use crate::admission_policy::{Admitted, Guess};
+use crate::admission_policy::{Admitted, Guess, UsedToken};
 use crate::cluster::ownership::RoomUid;
 use crate::cluster::placement::{self, OpenNode};
 use crate::cluster::tenure::{Decision, Standing};
@@ -63,6 +63,8 @@ pub struct EnteredRoom {
     pub max_players: u16,
     /// Whether joining needs a secret beside the code.
     pub needs_secret: bool,
+    /// The token that opens it, which may open no other one.
+    pub token: Option<UsedToken>,
 }
 
 /// Where a room is: the answer to [`Output::Locate`](super::Output::Locate).
@@ -85,6 +87,8 @@ pub enum Entered {
     Done,
     /// Another room has its code.
     Taken,
+    /// Its token has opened a room already.
+    Used,
     /// It is not known: the store does not answer.
     Later,
 }

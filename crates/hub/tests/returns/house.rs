@@ -47,7 +47,7 @@ impl AdmissionPolicy for Named {
             Auth::Token(token) => Some(core::str::from_utf8(token).unwrap().to_owned()),
             Auth::Anonymous => None,
         };
-        Ok(Admitted { user })
+        Ok(Admitted { user, token: None })
     }
 }
 

@@ -35,8 +35,7 @@ impl Ledger {
                 self.ids.remove(&old);
             }
         }
-        let mut id_digest = Digest::default();
-        id_digest.copy_from_slice(&digest(&SHA256, id.as_bytes()).as_ref()[..16]);
+        let id_digest = digest_of(&[id]);
         if self.ids.contains(&id_digest) {
             return Err(NotEntered::Known);
         }
@@ -47,6 +46,13 @@ impl Ledger {
         self.by_end.entry(forget_s).or_default().push(id_digest);
         Ok(())
     }
+}
+
+/// The digest of texts, none of which has a zero byte.
+pub(super) fn digest_of(texts: &[&str]) -> Digest {
+    let mut id_digest = Digest::default();
+    id_digest.copy_from_slice(&digest(&SHA256, texts.join("\0").as_bytes()).as_ref()[..16]);
+    id_digest
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::time::Time;
 use core::time::Duration;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use ledger::{Ledger, NotEntered};
-use parlor_hub::admission_policy::Admitted;
+use parlor_hub::admission_policy::{Admitted, UsedToken};
 use parlor_proto::limits;
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomSettings};
 use serde::{Deserialize, Serialize};
@@ -152,6 +152,8 @@ struct Now {
 /// from another's.
 #[derive(Debug)]
 struct Signer {
+    /// Its name among the issuers: two may give one id.
+    issuer: &'static str,
     key: DecodingKey,
     validation: Validation,
     used: Mutex<Ledger>,
@@ -169,7 +171,8 @@ impl Tokens {
 
     fn with_key(service: Option<&[u8]>, is_required: bool, time: Time) -> Self {
         Tokens {
-            service: service.map(|public| Signer::new(Algorithm::EdDSA, DecodingKey::from_ed_der(public))),
+            service: service
+                .map(|public| Signer::new("service", Algorithm::EdDSA, DecodingKey::from_ed_der(public))),
             tickets: OnceLock::new(),
             is_required,
             started: time.steady(),
@@ -219,7 +222,7 @@ impl Tokens {
             return Err(TokenError::NotSigned("it demands an extension".to_owned()));
         }
         // The header selects the key. The signature covers the header and proves it.
-        let user = match head.typ.as_deref() {
+        let (user, token) = match head.typ.as_deref() {
             Some(ticket::TYP) => {
                 let tickets = self.tickets.get().ok_or(TokenError::NoKey)?;
                 tickets.admit(token, hello, own)?
@@ -234,19 +237,19 @@ impl Tokens {
                 service.use_up(claims, wall)?
             }
         };
-        Ok(Admitted { user: Some(user) })
+        Ok(Admitted { user: Some(user), token: Some(token) })
     }
 }
 
 impl Signer {
     /// Accepts only this algorithm, whatever a token's header names.
-    fn new(algorithm: Algorithm, key: DecodingKey) -> Self {
+    fn new(issuer: &'static str, algorithm: Algorithm, key: DecodingKey) -> Self {
         crypto::install();
         let mut validation = Validation::new(algorithm);
         // Times and audience are checked below, by a clock that tests can set and against the hello.
         validation.required_spec_claims.clear();
         (validation.validate_exp, validation.validate_aud) = (false, false);
-        Signer { key, validation, used: Mutex::new(Ledger::new(TOKENS_REMEMBERED_MAX)) }
+        Signer { issuer, key, validation, used: Mutex::new(Ledger::new(TOKENS_REMEMBERED_MAX)) }
     }
 
     /// Returns a token's claims if the key signed it.
@@ -254,8 +257,8 @@ impl Signer {
         Ok(jsonwebtoken::decode(token, &self.key, &self.validation).map_err(not_signed)?.claims)
     }
 
-    /// Consumes a valid token and returns its user.
-    fn use_up(&self, claims: Claims, now: Now) -> Result<String, TokenError> {
+    /// Consumes a valid token and returns its user, and what other servers know it by.
+    fn use_up(&self, claims: Claims, now: Now) -> Result<(String, UsedToken), TokenError> {
         let left_s = claims.exp.saturating_add(CLOCK_SKEW_S_MAX).saturating_sub(now.now_s);
         lock(&self.used).enter(&claims.jti, now.steady_s.saturating_add(left_s), now.steady_s).map_err(
             |not| match not {
@@ -263,7 +266,8 @@ impl Signer {
                 NotEntered::Full => TokenError::Full,
             },
         )?;
-        Ok(claims.sub)
+        let digest = ledger::digest_of(&[self.issuer, &claims.jti]);
+        Ok((claims.sub, UsedToken { digest, remember: Duration::from_secs(left_s) }))
     }
 }
 

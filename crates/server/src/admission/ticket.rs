@@ -13,6 +13,7 @@ use crate::realm::{Realm, environment_of};
 use crate::system;
 use data_encoding::HEXLOWER;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header};
+use parlor_hub::admission_policy::UsedToken;
 use parlor_proto::wire::handshake::Hello;
 use ring::hmac;
 use std::collections::HashMap;
@@ -95,7 +96,7 @@ pub struct Tickets {
 impl Tickets {
     /// The tickets that `key` issues.
     pub fn of(key: &TicketKey) -> Self {
-        let signer = Signer::new(Algorithm::HS256, DecodingKey::from_secret(&key.0[..]));
+        let signer = Signer::new("tickets", Algorithm::HS256, DecodingKey::from_secret(&key.0[..]));
         Tickets { signer, barred: Mutex::default() }
     }
 
@@ -111,7 +112,12 @@ impl Tickets {
         lock(&self.barred).remove(&(realm, account));
     }
 
-    pub(super) fn admit(&self, token: &[u8], hello: &Hello, now: Now) -> Result<String, TokenError> {
+    pub(super) fn admit(
+        &self,
+        token: &[u8],
+        hello: &Hello,
+        now: Now,
+    ) -> Result<(String, UsedToken), TokenError> {
         let claims = self.signer.open(token)?;
         claims.check_fields()?;
         // A hello without an environment means the default environment.

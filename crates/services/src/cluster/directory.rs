@@ -224,6 +224,7 @@ impl Directory {
         match self.0.store.enter_live_room(new).await {
             Ok(EnteredRow::Done) => Entered::Done,
             Ok(EnteredRow::Taken) => Entered::Taken,
+            Ok(EnteredRow::Used) => Entered::Used,
             Ok(EnteredRow::Fenced) => {
                 self.count_fenced(Fenced::Enter, 1);
                 Entered::Later
@@ -294,6 +295,7 @@ impl Node for Directory {
             label: room.label,
             has_secret: room.needs_secret,
             max_players: room.max_players.into(),
+            token: room.token,
         };
         // Before the row is there: a row of this node that it does not know is deleted.
         let own = OwnRoom { new: new.clone(), listed: Listed::default(), is_homeless: false };
@@ -301,7 +303,7 @@ impl Node for Directory {
         async move {
             let (code, uid) = (room.code, new.uid.clone());
             let entered = directory.enter_row(new).await;
-            if entered == Entered::Taken {
+            if matches!(entered, Entered::Taken | Entered::Used) {
                 directory.forget(code, &uid);
             }
             entered

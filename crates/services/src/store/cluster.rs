@@ -8,10 +8,14 @@ use super::error::StoreError;
 use super::node::NodeName;
 use super::nodes::NodeState;
 use super::sql::{Done, Sql, TableRow, is_of_serving, now_us, params};
+use data_encoding::HEXLOWER;
+use parlor_hub::admission_policy::UsedToken;
 use serde_json::{Value, json};
 
 /// Rooms of a list that one request examines.
 const LOOKED_AT_MAX: u64 = 1_000;
+/// Used tokens that are forgotten when one is remembered, if their time is over.
+const FORGOTTEN: u64 = 8;
 /// Rows that one statement deletes.
 const SWEEP: u64 = 1_000;
 
@@ -47,6 +51,8 @@ pub(crate) struct NewLiveRoom {
     pub(crate) label: String,
     pub(crate) has_secret: bool,
     pub(crate) max_players: u64,
+    /// The token that opens it.
+    pub(crate) token: Option<UsedToken>,
 }
 
 /// A node that has rooms.
@@ -63,6 +69,8 @@ pub(crate) enum EnteredRow {
     Done,
     /// Another room has the code.
     Taken,
+    /// Its token has opened another room.
+    Used,
     /// The node is not this incarnation any more.
     Fenced,
 }
@@ -320,8 +328,62 @@ impl Store {
     }
 }
 
+/// Whether a token has opened a room, at whatever node.
+fn is_used(sql: &mut dyn Sql, token: &UsedToken) -> Done<bool> {
+    let digest = HEXLOWER.encode(&token.digest);
+    let rows = sql.rows(
+        concat!("SELECT digest FROM used_tokens WHERE digest = $1 AND forget_us > ", now_us!()),
+        params![&digest],
+    )?;
+    Ok(!rows.is_empty())
+}
+
+/// Remembers a token while it could be good, and forgets a few that are not.
+fn use_up(sql: &mut dyn Sql, token: &UsedToken) -> Done<()> {
+    let digest = HEXLOWER.encode(&token.digest);
+    let remember_us = u64::try_from(token.remember.as_micros()).unwrap_or(u64::MAX);
+    sql.change(
+        concat!(
+            "DELETE FROM used_tokens WHERE digest IN (
+                 SELECT digest FROM used_tokens WHERE forget_us <= ",
+            now_us!(),
+            " ORDER BY forget_us LIMIT $1)"
+        ),
+        params![FORGOTTEN],
+    )?;
+    sql.change(
+        concat!(
+            "INSERT INTO used_tokens (digest, forget_us) VALUES ($1, ",
+            now_us!(),
+            " + $2::bigint) ON CONFLICT (digest) DO UPDATE SET forget_us = excluded.forget_us"
+        ),
+        params![&digest, remember_us],
+    )?;
+    Ok(())
+}
+
+/// Nodes' commits take turns, so what is read here holds until the end.
 fn enter(sql: &mut dyn Sql, new: &NewLiveRoom) -> Done<EnteredRow> {
-    let entered = sql.change(
+    let is_used = new.token.as_ref().map_or(Ok(false), |token| is_used(sql, token))?;
+    let entered = if is_used { 0 } else { insert(sql, new)? };
+    if entered > 0 {
+        new.token.iter().try_for_each(|token| use_up(sql, token))?;
+        return Ok(EnteredRow::Done);
+    }
+    // The answer to an earlier try may have been lost.
+    let mut rows =
+        sql.rows("SELECT encode(uid, 'hex') FROM live_rooms WHERE code = $1", params![&new.code])?;
+    let uid = rows.first_mut().map(|row| row.text(0)).transpose()?;
+    Ok(match uid {
+        Some(uid) if uid == new.uid => EnteredRow::Done,
+        _ if is_used => EnteredRow::Used,
+        Some(_) => EnteredRow::Taken,
+        None => EnteredRow::Fenced,
+    })
+}
+
+fn insert(sql: &mut dyn Sql, new: &NewLiveRoom) -> Done<u64> {
+    sql.change(
         concat!(
             "INSERT INTO live_rooms (code, uid, term, node, incarnation, address, app, environment, kind, label,
              has_secret, max_players, members, away, players, spectators, opened_us)
@@ -345,23 +407,7 @@ fn enter(sql: &mut dyn Sql, new: &NewLiveRoom) -> Done<EnteredRow> {
             &new.owner.node,
             new.owner.incarnation,
         ],
-    )?;
-    if entered > 0 {
-        return Ok(EnteredRow::Done);
-    }
-    // The answer to an earlier try may have been lost.
-    let mut rows =
-        sql.rows("SELECT encode(uid, 'hex') FROM live_rooms WHERE code = $1", params![&new.code])?;
-    Ok(match rows.first_mut() {
-        Some(row) => {
-            if row.text(0)? == new.uid {
-                EnteredRow::Done
-            } else {
-                EnteredRow::Taken
-            }
-        }
-        None => EnteredRow::Fenced,
-    })
+    )
 }
 
 fn listed(sql: &mut dyn Sql, query: &LiveQuery) -> Done<LivePage> {

@@ -86,6 +86,14 @@ CREATE TABLE live_rooms (
 CREATE INDEX live_rooms_of ON live_rooms (node, incarnation);
 CREATE INDEX live_rooms_listed ON live_rooms (app, environment, code);
 
+-- Admission tokens that have opened a live room at a node, until they are good no more.
+CREATE TABLE used_tokens (
+    digest {text} NOT NULL,
+    forget_us {int} NOT NULL,
+    PRIMARY KEY (digest)
+{small};
+CREATE INDEX used_tokens_by_time ON used_tokens (forget_us);
+
 -- Players who are connected to nodes of a cluster, for friends at other nodes. A crash empties it, and the nodes write it again. A server alone
 -- writes none.
 CREATE {unlogged} TABLE presence (

@@ -1,9 +1,9 @@
-//! Tickets of one node for rooms of another.
+//! Tickets of one node for rooms of another, and tokens of the game for all nodes.
 
 use crate::common::{Node, nodes_with};
 use crate::directory::follow;
 use parlor_proto::wire::handshake::{Auth, Hello, Refusal};
-use parlor_server::admission::Policy;
+use parlor_server::admission::{PermitFor, Policy, SigningKey, TokenRequest};
 use parlor_testing::{creating, joining};
 use serde_json::{Value, json};
 
@@ -40,5 +40,36 @@ async fn threat_03_a_ticket_of_any_node_is_good_once_at_the_node_of_its_room_and
     }
     let (_, anonymous, _) = follow(&nodes, 1, &joining(code, None)).await;
     assert_eq!(anonymous, Err(Refusal::Unauthorized));
+    nodes.end().await;
+}
+
+#[tokio::test]
+async fn threat_03_a_token_of_the_game_opens_one_room_in_the_whole_cluster() {
+    let (folder, key) = (tempfile::tempdir().unwrap(), SigningKey::generate().unwrap());
+    key.write_new(&folder.path().join("admission")).unwrap();
+    let public = folder.path().join("admission.pub");
+    let policy = |_, setup: &mut crate::common::Setup| {
+        setup.config.admission = Some(Policy { key: Some(public.clone()), is_required: true });
+    };
+    let Some(nodes) = nodes_with(2, policy).await else { return };
+    let token = || {
+        let what = PermitFor::Create(None);
+        let request = TokenRequest { user: "ada", app: "tanks", environment: "", what };
+        Auth::Token(key.token(&request).unwrap().into())
+    };
+    let opening = Hello { auth: token(), ..creating(None, None, 4) };
+    let (_host, opened, at) = follow(&nodes, 0, &opening).await;
+    assert!(opened.is_ok() && at == 0, "{opened:?} at {at}");
+    // The other node has never seen it.
+    for node in [1, 0] {
+        let (_, again, _) = follow(&nodes, node, &opening).await;
+        assert_eq!(again, Err(Refusal::Unauthorized), "at node {node}");
+    }
+    // Another one is good there. What both have opened is remembered until it is over.
+    let (_host, opened, at) = follow(&nodes, 1, &Hello { auth: token(), ..opening }).await;
+    assert!(opened.is_ok() && at == 1, "{opened:?} at {at}");
+    let count = format!("SELECT count(*) FROM {}.used_tokens", nodes.scratch.schema);
+    let count: i64 = nodes.scratch.operator.query_one(&count, &[]).await.unwrap().get(0);
+    assert_eq!(count, 2);
     nodes.end().await;
 }

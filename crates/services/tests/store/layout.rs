@@ -46,7 +46,7 @@ const LAYOUT_2: &str = "
     DROP TABLE saves; DROP TABLE save_versions;
     DROP TABLE boards; DROP TABLE board_seasons; DROP TABLE board_entries;
     DROP TABLE holdings; DROP TABLE match_owners; DROP TABLE room_lives; DROP TABLE room_events; DROP TABLE room_messages; DROP TABLE sweep_marks; DROP TABLE locks; DROP TABLE players_seen; DROP TABLE nodes; DROP TABLE board_log; DROP TABLE definition_changes;
-    DROP TABLE orders; DROP TABLE presence; DROP TABLE live_rooms;
+    DROP TABLE orders; DROP TABLE presence; DROP TABLE live_rooms; DROP TABLE used_tokens;
     DROP INDEX sign_ins_by_end; DROP INDEX bans_by_end;
     ALTER TABLE outboxes DROP COLUMN bytes; ALTER TABLE accounts DROP COLUMN seen_ms;
     UPDATE parlor_layout SET number = 2;";

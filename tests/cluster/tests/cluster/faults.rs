@@ -216,3 +216,37 @@ async fn a_restart_of_the_database_ends_no_room_and_declares_nobody_gone() {
     cluster.scratch.remove().await;
     server.end().await;
 }
+
+#[tokio::test]
+async fn a_cut_line_delays_questions_between_nodes_and_nothing_else() {
+    let Some(cluster) = Cluster::new().await else { return };
+    let (a, b) = (cluster.start("a").await, cluster.start("b").await);
+    a.until_sees("b", "serving").await;
+    b.until_sees("a", "serving").await;
+    let line = cluster.relay_line("a").await;
+    let (mut host, mut guest, code) = room(&a).await;
+    let path = format!("/admin/live/{code}");
+    // It asks `a`, which has the room.
+    let until = async |status: u16| {
+        within(async { while b.ask("GET", &path).await.0 != status {} }).await;
+    };
+    until(200).await;
+    line.cut();
+    // Once `b` has read the other way to `a`, its questions are not heard.
+    until(503).await;
+    goes_on(&mut host, &mut guest).await;
+    for node in [&a, &b] {
+        let nodes = node.nodes().await;
+        assert_eq!(nodes["standing"], "held", "{nodes}");
+        let all = nodes["nodes"].as_array().unwrap();
+        assert!(all.iter().all(|node| node["state"] == "serving"), "{nodes}");
+    }
+    // Rooms are found in the store.
+    let (_, joined) = hello(&b, joining(code, None)).await;
+    assert!(matches!(joined, Event::Rejected(Rejection::Redirect(_))), "{joined:?}");
+    line.mend();
+    until(200).await;
+    a.end().await;
+    b.end().await;
+    cluster.scratch.remove().await;
+}

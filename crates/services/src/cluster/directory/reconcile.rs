@@ -85,9 +85,9 @@ impl Directory {
         if self.with_own(code, &new.uid, |_| ()).is_none() {
             return Ok(());
         }
-        match self.0.store.enter_live_room(NewLiveRoom { owner: owner.clone(), ..new }).await? {
+        match self.0.store.enter_live_room(NewLiveRoom { owner: owner.clone(), token: None, ..new }).await? {
             EnteredRow::Done => tracing::info!(%code, "a room that the store had lost is entered again"),
-            EnteredRow::Taken | EnteredRow::Fenced => self.count_fenced(Fenced::Keep, 1),
+            EnteredRow::Taken | EnteredRow::Used | EnteredRow::Fenced => self.count_fenced(Fenced::Keep, 1),
         }
         Ok(())
     }

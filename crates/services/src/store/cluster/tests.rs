@@ -52,6 +52,7 @@ fn new(owner: &Owner) -> NewLiveRoom {
         label: String::new(),
         has_secret: false,
         max_players: 4,
+        token: None,
     }
 }
 
