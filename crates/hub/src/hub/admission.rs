@@ -235,11 +235,7 @@ impl Hub {
     /// Checks whether the hello may be answered at all, and here. Independent of which rooms exist, and of its token.
     fn receive(&mut self, hello: &Hello, origin: Origin, now: Instant) -> Result<Received, Rejection> {
         let version = self.understand(hello).map_err(Rejection::Refused)?;
-        if self.is_shutting_down {
-            let detail = "the server is going down".into();
-            return Err(Rejection::RetryAfter(RetryAfter { after: RETRY_AFTER_SHUTDOWN, detail }));
-        }
-        if let Some(answer) = self.cluster.as_ref().and_then(|cluster| cluster.lapsed()) {
+        if let Some(answer) = self.put_off(Decision::Join) {
             return Err(answer);
         }
         if let Some(address) = self.elsewhere(hello) {
@@ -256,6 +252,15 @@ impl Hub {
             guess = Some(self.policy.begin_guess(origin, has_token, now).map_err(wait)?);
         }
         Ok(Received { version, guess })
+    }
+
+    /// Returns the answer to a client if the hub may not decide this, or not any more.
+    pub(super) fn put_off(&self, decision: Decision) -> Option<Rejection> {
+        if self.is_shutting_down {
+            let detail = CloseReason::ServerShutdown.to_string();
+            return Some(Rejection::RetryAfter(RetryAfter { after: RETRY_AFTER_SHUTDOWN, detail }));
+        }
+        self.cluster.as_ref().and_then(|cluster| cluster.put_off(decision))
     }
 
     /// Verifies the hello's token.

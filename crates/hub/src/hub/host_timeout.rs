@@ -115,7 +115,7 @@ impl Hub {
             if !heard.is_empty() && !self.heir_waits((room, host)) {
                 let seated = self.rooms.get(&room);
                 let connection = seated.and_then(|seated| seated.connections.get(&host)).copied();
-                let is_news = connection.is_some_and(|it| self.tell_away(room, host, it, now));
+                let is_news = connection.is_some_and(|it| self.tell_away(it, now));
                 if !is_news {
                     self.tell_untaken(room, host, now);
                     self.tell(room, room::Input::HostSilent { heard }, now);

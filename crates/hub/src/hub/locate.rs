@@ -19,7 +19,6 @@ use rand_chacha::rand_core::Rng;
 /// How many codes are drawn for one room. A collision has a chance of one in 10,000.
 const DRAWS_MAX: u32 = 4;
 const WAITING: &str = "too many players wait for this server's store";
-const ENDS: &str = "the server is going down";
 const UNKNOWN: &str = "this server cannot ask where the room is";
 
 impl Hub {
@@ -227,12 +226,6 @@ impl Hub {
     ) {
         let Opening { hello, judged, .. } = opening;
         self.conclude(connection, &hello, Concluded::reject(answer, judged.guess), now);
-    }
-
-    /// Returns the answer to a client if the hub may not decide this, or not any more.
-    pub(super) fn put_off(&self, decision: Decision) -> Option<Rejection> {
-        let ends = || self.is_shutting_down.then(|| later(ENDS));
-        ends().or_else(|| self.cluster.as_ref().and_then(|cluster| cluster.put_off(decision)))
     }
 
     fn no_longer_waits(&mut self, connection: ConnectionId) -> Option<Waiting> {

@@ -96,22 +96,17 @@ impl Hub {
         self.outputs.push_back(Output::Event(away));
         self.drain_events(connection, now);
         if !self.heir_waits((room, member)) {
-            self.tell_away(room, member, connection, now);
+            self.tell_away(connection, now);
         }
         self.weigh_kept(connection);
         true
     }
 
     /// Tells a room that a member is away, unless it knows. Returns whether it did not.
-    pub(super) fn tell_away(
-        &mut self,
-        room: RoomId,
-        member: MemberId,
-        connection: ConnectionId,
-        now: Instant,
-    ) -> bool {
-        let away = self.connections.get_mut(&connection).and_then(|state| state.away.as_mut());
-        let Some(away) = away.filter(|away| !away.is_told) else { return false };
+    pub(super) fn tell_away(&mut self, connection: ConnectionId, now: Instant) -> bool {
+        let Some(state) = self.connections.get_mut(&connection) else { return false };
+        let away = state.away.as_mut().filter(|away| !away.is_told);
+        let (Some((room, member)), Some(away)) = (state.seat, away) else { return false };
         away.is_told = true;
         let reason = away.reason.clone();
         self.tell_untaken(room, member, now);

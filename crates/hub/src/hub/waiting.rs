@@ -197,15 +197,10 @@ impl Cluster {
         self.view.standing.may(decision)
     }
 
-    /// Returns the answer to every hello while the node decides nothing.
-    pub(super) fn lapsed(&self) -> Option<Rejection> {
-        (!self.may(Decision::Join)).then(|| later(LAPSED))
-    }
-
     /// Returns the answer to a hello that the node may not decide.
     pub(super) fn put_off(&self, decision: Decision) -> Option<Rejection> {
-        let drains = || (!self.may(decision)).then(|| later(DRAINING));
-        self.lapsed().or_else(drains)
+        let why = if self.may(Decision::Join) { DRAINING } else { LAPSED };
+        (!self.may(decision)).then(|| later(why))
     }
 
     /// Returns the node that a new room goes to; `None` for this one. A room without a chosen code `may_spread`.

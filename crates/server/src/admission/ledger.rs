@@ -29,29 +29,28 @@ impl Ledger {
     }
 
     /// Records an unused id until `forget_s`.
-    pub(super) fn enter(&mut self, id: &str, forget_s: u64, now_s: u64) -> Result<(), NotEntered> {
+    pub(super) fn enter(&mut self, id: Digest, forget_s: u64, now_s: u64) -> Result<(), NotEntered> {
         while let Some(ended) = self.by_end.first_entry().filter(|ended| *ended.key() <= now_s) {
             for old in ended.remove() {
                 self.ids.remove(&old);
             }
         }
-        let id_digest = digest_of(&[id]);
-        if self.ids.contains(&id_digest) {
+        if self.ids.contains(&id) {
             return Err(NotEntered::Known);
         }
         if self.ids.len() >= self.ids_max {
             return Err(NotEntered::Full);
         }
-        self.ids.insert(id_digest);
-        self.by_end.entry(forget_s).or_default().push(id_digest);
+        self.ids.insert(id);
+        self.by_end.entry(forget_s).or_default().push(id);
         Ok(())
     }
 }
 
-/// The digest of texts, none of which has a zero byte.
-pub(super) fn digest_of(texts: &[&str]) -> Digest {
+/// The digest of an issuer's id. No issuer's name has a zero byte.
+pub(super) fn digest_of(issuer: &str, id: &str) -> Digest {
     let mut id_digest = Digest::default();
-    id_digest.copy_from_slice(&digest(&SHA256, texts.join("\0").as_bytes()).as_ref()[..16]);
+    id_digest.copy_from_slice(&digest(&SHA256, format!("{issuer}\0{id}").as_bytes()).as_ref()[..16]);
     id_digest
 }
 
@@ -59,27 +58,31 @@ pub(super) fn digest_of(texts: &[&str]) -> Digest {
 mod tests {
     use super::*;
 
+    fn id(name: &str) -> Digest {
+        digest_of("service", name)
+    }
+
     #[test]
     fn an_id_is_known_until_it_may_be_forgotten() {
         let mut ledger = Ledger::new(10);
-        assert_eq!(ledger.enter("a", 100, 50), Ok(()));
-        assert_eq!(ledger.enter("a", 100, 99), Err(NotEntered::Known));
+        assert_eq!(ledger.enter(id("a"), 100, 50), Ok(()));
+        assert_eq!(ledger.enter(id("a"), 100, 99), Err(NotEntered::Known));
         // The same id with another expiry is still known.
-        assert_eq!(ledger.enter("a", 120, 99), Err(NotEntered::Known));
-        assert_eq!(ledger.enter("b", 130, 99), Ok(()));
-        assert_eq!(ledger.enter("a", 160, 100), Ok(()));
-        assert_eq!(ledger.enter("b", 160, 100), Err(NotEntered::Known));
+        assert_eq!(ledger.enter(id("a"), 120, 99), Err(NotEntered::Known));
+        assert_eq!(ledger.enter(id("b"), 130, 99), Ok(()));
+        assert_eq!(ledger.enter(id("a"), 160, 100), Ok(()));
+        assert_eq!(ledger.enter(id("b"), 160, 100), Err(NotEntered::Known));
     }
 
     #[test]
     fn a_full_ledger_forgets_nothing_that_is_still_good() {
         let mut ledger = Ledger::new(3);
-        for (id, end_s) in [("a", 60), ("b", 61), ("c", 62)] {
-            assert_eq!(ledger.enter(id, end_s, 10), Ok(()));
+        for (name, end_s) in [("a", 60), ("b", 61), ("c", 62)] {
+            assert_eq!(ledger.enter(id(name), end_s, 10), Ok(()));
         }
-        assert_eq!(ledger.enter("d", 62, 59), Err(NotEntered::Full));
-        assert_eq!(ledger.enter("a", 62, 59), Err(NotEntered::Known));
-        assert_eq!(ledger.enter("d", 90, 60), Ok(()));
+        assert_eq!(ledger.enter(id("d"), 62, 59), Err(NotEntered::Full));
+        assert_eq!(ledger.enter(id("a"), 62, 59), Err(NotEntered::Known));
+        assert_eq!(ledger.enter(id("d"), 90, 60), Ok(()));
         assert_eq!(ledger.ids.len(), ledger.by_end.values().map(Vec::len).sum::<usize>());
     }
 }

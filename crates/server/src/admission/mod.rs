@@ -260,13 +260,13 @@ impl Signer {
     /// Consumes a valid token and returns its user, and what other servers know it by.
     fn use_up(&self, claims: Claims, now: Now) -> Result<(String, UsedToken), TokenError> {
         let left_s = claims.exp.saturating_add(CLOCK_SKEW_S_MAX).saturating_sub(now.now_s);
-        lock(&self.used).enter(&claims.jti, now.steady_s.saturating_add(left_s), now.steady_s).map_err(
-            |not| match not {
+        let digest = ledger::digest_of(self.issuer, &claims.jti);
+        lock(&self.used).enter(digest, now.steady_s.saturating_add(left_s), now.steady_s).map_err(|not| {
+            match not {
                 NotEntered::Known => TokenError::Used,
                 NotEntered::Full => TokenError::Full,
-            },
-        )?;
-        let digest = ledger::digest_of(&[self.issuer, &claims.jti]);
+            }
+        })?;
         Ok((claims.sub, UsedToken { digest, remember: Duration::from_secs(left_s) }))
     }
 }
