@@ -105,6 +105,12 @@ pub(crate) fn need(probe: &str, why: &str, hint: &str) -> Result<(), Missing> {
     Err(Missing { why: why.to_owned(), hint: format!("`{hint}`") })
 }
 
+/// Whether this machine makes the environments of `xtask/pinned.sh`.
+pub(crate) fn need_environments() -> Result<(), Missing> {
+    let why = "python3 cannot make environments of its own";
+    need("python3 -m ensurepip --version", why, "apt-get install python3 python3-venv")
+}
+
 /// The binary `parlor` and the library `parlor` share a documentation folder: the binary's pages are made
 /// first, so that the library's remain.
 pub(crate) fn documentation() -> [Invocation; 2] {

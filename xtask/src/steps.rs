@@ -4,7 +4,10 @@ use std::path::Path;
 
 use crate::guards::Extent;
 use crate::invocation::Invocation;
-use crate::plan::{Level, Missing, Step, Work, documentation, long, need, or_from_environment, step, weekly};
+use crate::plan::{
+    Level, Missing, Step, Work, documentation, long, need, need_environments, or_from_environment, step,
+    weekly,
+};
 use crate::programs::Tests;
 use crate::{dist, nat, peers, sdk, site, wasm};
 
@@ -220,8 +223,7 @@ fn plan_cluster(_: &Path, _: Level) -> Result<Work, Missing> {
 
 /// Its versions are pinned with their hashes, and installed below target/.
 fn plan_schemathesis(_: &Path, _: Level) -> Result<Work, Missing> {
-    let venv = "python3 cannot make environments of its own";
-    need("python3 -m ensurepip --version", venv, "apt-get install python3 python3-venv")?;
+    need_environments()?;
     let build = Invocation::cargo("build --workspace --all-features --bin parlor");
     let run =
         Invocation::new("python3").args("xtask/schemathesis/run.py target/debug/parlor target/schemathesis");
@@ -229,8 +231,7 @@ fn plan_schemathesis(_: &Path, _: Level) -> Result<Work, Missing> {
 }
 
 fn plan_manifests(_: &Path, _: Level) -> Result<Work, Missing> {
-    let venv = "python3 cannot make environments of its own";
-    need("python3 -m ensurepip --version", venv, "apt-get install python3 python3-venv")?;
+    need_environments()?;
     Ok(Work::one(Invocation::new("sh").args("xtask/kubernetes/check.sh")))
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cross;
 use crate::invocation::Invocation;
-use crate::plan::{Missing, need};
+use crate::plan::{Missing, need, need_environments};
 use crate::process::{Failure, spawn};
 
 /// A machine that the binary is built for. All are Linux with musl, so that the binary is static: it needs no library of
@@ -81,11 +81,7 @@ impl Target {
 
     /// Plans the build of the binary.
     pub(super) fn plan(self, root: &Path) -> Result<Invocation, Missing> {
-        need(
-            "python3 -m ensurepip --version",
-            "python3 makes no environments",
-            "apt-get install python3-venv",
-        )?;
+        need_environments()?;
         if let Some(emulator) = self.emulator() {
             // The program writes its own manual.
             let why = format!("{emulator} is not installed, which runs programs for {}", self.triple);
@@ -100,7 +96,7 @@ impl Target {
             .args("--target")
             .args(self.triple)
             .env("CARGO_ZIGBUILD_PYTHON_PATH", &within(ZIG, "bin/python"))
-            // In place of the user's own folders. Programs of other folders are told these paths.
+            // In place of folders in the user's home. Programs that run in other folders get them, so they are whole paths.
             .env("CARGO_ZIGBUILD_CACHE_DIR", &within(FOLDER, "zigbuild"))
             .env("ZIG_GLOBAL_CACHE_DIR", &within(FOLDER, "zig"));
         if toolchain.builds_std {
