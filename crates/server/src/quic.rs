@@ -244,7 +244,7 @@ impl Quic {
 
     /// The rules for web pages are those of a WebSocket.
     fn judge(&mut self, id: Id, request: &Request) -> Result<(), StatusCode> {
-        if self.facts.is_draining() {
+        if self.facts.is_going_down() {
             return Err(StatusCode::SERVICE_UNAVAILABLE);
         }
         let text = |text: &str| HeaderValue::from_str(text).map_err(|_| StatusCode::BAD_REQUEST);

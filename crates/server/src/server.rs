@@ -167,8 +167,8 @@ impl Server {
         select_all(self.workers.iter().map(|worker| worker.failed().boxed())).await.0
     }
 
-    /// Drains a node of a cluster: it takes no new rooms, and this returns once it has none, or after `time`. Rooms that
-    /// are left then are ended. A server alone returns at once, and a node without time does. May be cancelled: then the rooms go on.
+    /// Drains a node of a cluster: it takes no new rooms. Returns once the node has no rooms, or ends those that are
+    /// left after `time`. Does nothing for a server alone, and without time. May be cancelled: then the rooms go on.
     pub async fn drain(&self, time: Duration) {
         let node = self.services.as_ref().and_then(|services| services.node());
         let Some(node) = node.filter(|_| !time.is_zero()) else { return };
@@ -208,7 +208,7 @@ impl Server {
     }
 
     async fn end(mut self) {
-        self.facts.is_draining.store(true, Ordering::Relaxed);
+        self.facts.is_going_down.store(true, Ordering::Relaxed);
         self.entry = None;
         self.limits.quic.shut();
         // Before the workers, which hold the connections of the services.

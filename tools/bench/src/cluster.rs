@@ -1,7 +1,7 @@
 //! Cost of a second node: the same load at one server and at two nodes that share a PostgreSQL store, in turns.
 //!
-//! All servers run on one core, so two nodes have no more processor than one server. The figures say what a node adds, not what
-//! two machines carry.
+//! All servers run on one core, so two nodes have no more processor than one server. The figures say what a node adds,
+//! not what two machines carry.
 
 use super::account::{CpuTime, cpu_time};
 use super::args::{ClusterArgs, Transport};

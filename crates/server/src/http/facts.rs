@@ -31,7 +31,7 @@ pub(crate) struct Facts {
     pub(crate) web_hashes: WebHashes,
     /// The widest reachable address comes first.
     pub(crate) addresses: Vec<ServerAddress>,
-    pub(crate) is_draining: AtomicBool,
+    pub(crate) is_going_down: AtomicBool,
     /// The web pages that may send requests.
     pub(crate) pages: Pages,
     /// Limits the log of rejected page requests.
@@ -55,8 +55,8 @@ impl Facts {
         }
     }
 
-    pub(crate) fn is_draining(&self) -> bool {
-        self.is_draining.load(Ordering::Relaxed)
+    pub(crate) fn is_going_down(&self) -> bool {
+        self.is_going_down.load(Ordering::Relaxed)
     }
 }
 

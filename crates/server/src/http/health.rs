@@ -1,7 +1,7 @@
 //! Liveness and readiness. A server that shuts down is live but not ready, and so is a node that drains.
 
 use super::facts::Facts;
-use crate::embed::Services;
+use crate::embed::{GOING_DOWN, Services};
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -36,12 +36,12 @@ async fn ready(State(readiness): State<Readiness>, RawQuery(query): RawQuery) ->
         Some(services) if counts_store => services.store_answers().await.map(|()| "ok"),
         Some(services) => services.store_state().map(|()| "ok"),
     };
-    let is_ending = readiness.facts.is_draining();
+    let is_going_down = readiness.facts.is_going_down();
     let node = readiness.services.as_ref().and_then(|services| services.node());
     let drains = node.is_some_and(|node| node.drains());
-    let is_ready = !is_ending && !drains && (store.is_ok() || !counts_store);
+    let is_ready = !is_going_down && !drains && (store.is_ok() || !counts_store);
     let why = match &store {
-        _ if is_ending => Some("the server is going down".to_owned()),
+        _ if is_going_down => Some(GOING_DOWN.to_owned()),
         _ if drains => Some("the node is draining: it takes no new rooms".to_owned()),
         Err(why) => Some(why.clone()),
         Ok(_) => None,

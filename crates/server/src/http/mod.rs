@@ -96,7 +96,7 @@ impl Site {
             let operations = services.routes();
             let facts = Arc::clone(&facts);
             let socket = get(move |request: Request| {
-                upgrade::operations(services.clone(), facts.is_draining(), request)
+                upgrade::operations(services.clone(), facts.is_going_down(), request)
             });
             router = router.nest(SERVICES, operations.route("/socket", socket));
         }

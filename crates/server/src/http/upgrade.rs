@@ -64,7 +64,7 @@ pub(super) async fn websocket(
     Extension(AskedFrom(origin)): Extension<AskedFrom>,
     mut request: Request,
 ) -> Response {
-    if context.facts.is_draining() {
+    if context.facts.is_going_down() {
         return going_down();
     }
     let accept = check(request.version(), request.headers()).and_then(|accept| {

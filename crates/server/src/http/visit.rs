@@ -94,7 +94,7 @@ impl<'a> Visit<'a> {
         extensions.insert(Remote(self.remote));
         extensions.insert(AskedFrom(origin));
         let answering = self.router.call(request);
-        let stays = may_stay && !site.facts.is_draining() && self.stay.stays(&site.staying, origin).await;
+        let stays = may_stay && !site.facts.is_going_down() && self.stay.stays(&site.staying, origin).await;
         Ok((allow(answering.await?, &asker), stays))
     }
 

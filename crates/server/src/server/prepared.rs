@@ -259,7 +259,7 @@ fn facts(
     let pages = pages(&config.web_origins, public.as_ref())?;
     let addresses = addresses(public, addr.ip(), port, fingerprint);
     let metrics = Arc::new(Metrics::new(config.apps.as_deref()));
-    let is_draining = AtomicBool::new(false);
+    let is_going_down = AtomicBool::new(false);
     let (strangers, web_pages) = (Mutex::default(), config.web_pages.clone());
     Ok(Facts {
         port,
@@ -267,7 +267,7 @@ fn facts(
         fingerprint,
         web_hashes,
         addresses,
-        is_draining,
+        is_going_down,
         pages,
         strangers,
         web_pages,

@@ -169,6 +169,7 @@ impl Cluster {
     /// Takes a duty or keeps it. Returns whether this node has it.
     pub(crate) async fn has(&self, store: &Store, duty: Duty) -> Result<bool, StoreError> {
         let nodes = self.nodes.get();
+        // A draining node leaves duties to the others, if there are any.
         if nodes.serving_as(&self.node).is_some() && !nodes.working().any(|node| node.id == self.node) {
             return Ok(false);
         }

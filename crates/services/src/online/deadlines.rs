@@ -18,8 +18,8 @@ const AT_ONCE: usize = 32;
 const REMEMBERED_MAX: usize = 512;
 /// Longest interval between two queries of the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// Longest interval between two queries in a cluster, where other nodes set deadlines. It bounds the delay of a deadline
-/// whose node has died.
+/// Longest interval between two queries in a cluster, where other nodes set deadlines. It bounds the delay of a
+/// deadline whose node has died.
 const LOOK_AGAIN_IN_CLUSTER: Duration = Duration::from_secs(1);
 /// Wait after a query that the store did not answer.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);

@@ -125,8 +125,8 @@ pub(crate) struct ServeArgs {
     /// carries them]
     #[arg(long, env = "PARLOR_BUS", value_name = "URL", requires = "node", hide_env_values = true)]
     pub bus: Option<String>,
-    /// Seconds for which a node that is to end takes no more rooms and waits until it has none; 0 ends at once. A second
-    /// signal ends it at once, too [default: 60]
+    /// Seconds for which a node that is to end takes no more rooms and waits until it has none; 0 ends at once. A
+    /// second signal ends it at once, too [default: 60]
     #[arg(long, env = "PARLOR_DRAIN_TIME", value_name = "SECONDS", requires = "node", value_parser = clap::value_parser!(u64).range(0..=DRAIN_S_MAX))]
     pub drain_time: Option<u64>,
     /// Folder with the configuration of each game's turn rooms, NAME.json [default: clients bring it to a server with a development identity,

@@ -228,7 +228,7 @@ async fn serve(config: Config, online: Option<OnlineConfig>, drain_time: Duratio
         stopped = tokio::signal::ctrl_c() => stopped.context("Ctrl-C cannot be listened for")?,
         _ = terminate.recv() => tokio::select! {
             () = server.drain(drain_time) => {}
-            // A second signal, or a defect: what is left ends at once.
+            // A second signal: what is left ends at once.
             _ = terminate.recv() => {}
             _ = tokio::signal::ctrl_c() => {}
         },
