@@ -218,7 +218,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(Refusal::NotKept),
         Just(Refusal::KeepNeedsUser),
         text(limits::REASON_BYTES_MAX).prop_map(|detail| Refusal::KeepQuota { detail }),
-        (15u8..).prop_map(|code| Refusal::Unknown { code }),
+        (16u8..).prop_map(|code| Refusal::Unknown { code }),
     ]
 }
 
