@@ -268,7 +268,8 @@ fn has_secrets(frame: &Frame) -> bool {
         | Frame::Redirect(_)
         | Frame::RetryAfter(_)
         | Frame::Resume(_)
-        | Frame::Resumed(_) => true,
+        | Frame::Resumed(_)
+        | Frame::Seat(_) => true,
         Frame::ForeignHello { .. }
         | Frame::Refused(_)
         | Frame::Close(_)

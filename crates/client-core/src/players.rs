@@ -243,7 +243,8 @@ impl Players {
             | ToMember::GoesOn { .. }
             | ToMember::Path(_)
             | ToMember::ActionsDecided(_)
-            | ToMember::NotHandedOver(_) => {}
+            | ToMember::NotHandedOver(_)
+            | ToMember::Reopened { .. } => {}
         }
         Ok(())
     }

@@ -190,6 +190,11 @@ pub enum CloseReason {
     NotPolled,
     /// A resume token was used twice: two ends have the session, so neither may keep it.
     TokenReused,
+    /// Another node has the room: claim the seat there.
+    Moved {
+        /// Its address, if it is known; otherwise empty.
+        address: String,
+    },
     /// A close reason that this version does not know.
     Unknown {
         /// Its number.
@@ -215,6 +220,7 @@ impl CloseReason {
             CloseReason::TooSlow => "too_slow",
             CloseReason::NotPolled => "not_polled",
             CloseReason::TokenReused => "resume_token_reused",
+            CloseReason::Moved { .. } => "moved",
             CloseReason::Unknown { .. } => "unknown",
         }
     }
@@ -233,6 +239,7 @@ impl CloseReason {
             CloseReason::TooSlow => 9,
             CloseReason::NotPolled => 10,
             CloseReason::TokenReused => 11,
+            CloseReason::Moved { .. } => 12,
             CloseReason::Unknown { code, .. } => *code,
         }
     }
@@ -243,6 +250,8 @@ impl CloseReason {
             CloseReason::ConnectionLost { detail }
             | CloseReason::Misbehaved { detail }
             | CloseReason::Unknown { detail, .. } => detail,
+            // Half an address leads nowhere: without one the member asks the other nodes that it knows.
+            CloseReason::Moved { address } if address.len() <= limits::REASON_BYTES_MAX => address,
             _ => "",
         }
     }
@@ -273,6 +282,7 @@ impl CloseReason {
             9 => CloseReason::TooSlow,
             10 => CloseReason::NotPolled,
             11 => CloseReason::TokenReused,
+            12 => CloseReason::Moved { address: detail },
             code => CloseReason::Unknown { code, detail },
         })
     }
@@ -310,6 +320,7 @@ impl fmt::Display for CloseReason {
             CloseReason::TokenReused => f.write_str(
                 "the session was resumed with a token that was used before: another process has it, so it was ended",
             ),
+            CloseReason::Moved { .. } => f.write_str("the room is at another server of the cluster"),
             CloseReason::Unknown { code, detail } => write!(f, "closed for reason {code}: {detail}"),
         }
     }

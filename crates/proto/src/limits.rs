@@ -108,6 +108,10 @@ pub const REASON_BYTES_MAX: usize = 200;
 pub const TOKEN_BYTES_MAX: usize = 2_048;
 /// Longest server address in a redirect, in bytes of UTF-8.
 pub const ADDRESS_BYTES_MAX: usize = 256;
+/// Longest pass of a seat, in bytes.
+pub const PASS_BYTES_MAX: usize = 512;
+/// Most addresses of other nodes that a member gets.
+pub const ELSEWHERE_MAX: usize = 4;
 
 /// Values that one member may have in its player data.
 pub const PLAYER_DATA_KEYS_MAX: usize = 32;

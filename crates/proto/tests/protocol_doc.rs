@@ -10,7 +10,7 @@ use parlor_proto::wire::control::{
 use parlor_proto::wire::frame::{Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
     Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeToken, Resumed, RetryAfter, RoomKind,
-    Welcome,
+    Seat, Welcome,
 };
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole};
 use parlor_proto::{
@@ -133,6 +133,13 @@ fn one_of_each_frame() -> Vec<Frame> {
         Frame::Time(Time { sent_us: 0, echo: None }),
         Frame::Resume(Resume { session: SessionId(1), token: ResumeToken([0; 32]) }),
         Frame::Resumed(Resumed { token: ResumeToken([0; 32]) }),
+        Frame::Seat(Box::new(Seat {
+            term: 1,
+            uid: [0; 16],
+            pass: Bytes::new(),
+            hedge_ms: 0,
+            elsewhere: Vec::new(),
+        })),
         Frame::Unreliable { channel, payload: payload.clone() },
         Frame::Sequenced { channel, key: 0, payload: payload.clone() },
         Frame::Reliable { channel, number, payload: payload.clone() },
@@ -277,6 +284,7 @@ fn control_kinds_are_those_of_the_code() {
         ("away", ToMember::Away { member, reason: LeaveReason::TimedOut }),
         ("spectators", ToMember::Spectators(Vec::new())),
         ("not handed over", ToMember::NotHandedOver(HandOverRefusal::Nobody)),
+        ("reopened", ToMember::Reopened { gap: true, epoch: Epoch(1) }),
     ];
     let up = [
         ("set data", ToHub::SetData(data())),

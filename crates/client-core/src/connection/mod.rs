@@ -210,7 +210,7 @@ impl Connection {
         match self.next_hello(options, code)?.intent {
             Intent::Create(settings) => Some(Admission::Create(settings.code)),
             Intent::Join { code, .. } => Some(Admission::Join(code)),
-            Intent::Resume(_) | Intent::Path(_) => None,
+            Intent::Resume(_) | Intent::Path(_) | Intent::Claim(_) => None,
         }
     }
 

@@ -126,7 +126,8 @@ impl Paths {
                 | Event::Hello(_)
                 | Event::Welcome(_)
                 | Event::Resume(_)
-                | Event::Resumed(_) => self.end(id, Outcome::Refused, "it is refused", around, now),
+                | Event::Resumed(_)
+                | Event::Seat(_) => self.end(id, Outcome::Refused, "it is refused", around, now),
             }
         }
     }

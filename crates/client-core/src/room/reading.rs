@@ -66,6 +66,7 @@ impl RoomCore {
             | session::Event::Hello(_)
             | session::Event::Resume(_)
             | session::Event::Resumed(_)
+            | session::Event::Seat(_)
             | session::Event::Silent => {}
         }
         Ok(())

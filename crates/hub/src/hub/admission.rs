@@ -1,7 +1,7 @@
 //! Admits clients to rooms and announces them.
 
 use super::cycle::{MEASURE_INTERVAL, Timer};
-use super::resume::welcome_to;
+use super::resume::{Denied, welcome_to};
 use super::waiting::{Concluded, Entry, Judged, Opening, Received};
 use super::{Config, Hub, HubEvent, Output, RETRY_AFTER_SHUTDOWN, Seated};
 use crate::admission_policy::{Admitted, Origin, Outcome};
@@ -10,7 +10,8 @@ use crate::room::{self, Room, Setup};
 use bytes::Bytes;
 use parlor_proto::session::{Answer, Rejection};
 use parlor_proto::wire::handshake::{
-    Auth, Hello, Intent, Limits, Redirect, Refusal, RetryAfter, RoomKind, RoomSettings, Welcome, capability,
+    Auth, Hello, Intent, Limits, Redirect, Refusal, ResumeRefusal, RetryAfter, RoomKind, RoomSettings,
+    Welcome, capability,
 };
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomCode, RoomId, SessionId, code, limits};
 use rand_chacha::rand_core::Rng;
@@ -27,6 +28,9 @@ impl Hub {
         state.returns = hello.capabilities & capability::RETURNS != 0;
         if let Intent::Resume(resume) = hello.intent {
             return self.restart(connection, &hello, &resume, now);
+        }
+        if let Intent::Claim(_) = hello.intent {
+            return self.deny(connection, Denied::resume(ResumeRefusal::Gone), now);
         }
         let origin = state.origin;
         match self.receive(&hello, origin, now) {
@@ -152,7 +156,7 @@ impl Hub {
             Intent::Join { code, secret } => {
                 (self.find(hello, *code, secret.as_deref()), admitted.user.as_deref())
             }
-            Intent::Resume(_) | Intent::Path(_) => unreachable!("it was answered before"),
+            Intent::Resume(_) | Intent::Path(_) | Intent::Claim(_) => unreachable!("it was answered before"),
         };
         let id = id.map_err(Rejection::Refused)?;
         self.take_seat(connection, hello, (version, user), id, now)
@@ -218,7 +222,7 @@ impl Hub {
             Intent::Create(RoomSettings { code: Some(code), .. }) | Intent::Join { code, .. } => {
                 shards.elsewhere(*code)
             }
-            Intent::Resume(_) | Intent::Path(_) => None,
+            Intent::Resume(_) | Intent::Path(_) | Intent::Claim(_) => None,
         };
         address.map(str::to_owned)
     }

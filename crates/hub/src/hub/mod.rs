@@ -473,7 +473,7 @@ impl Hub {
                 Event::Resume(resume) => self.resume(connection, resume, now),
                 Event::Silent => self.silent(connection, now),
                 // A server's session never sends a hello, so it gets no answers to one.
-                Event::Welcome(_) | Event::Resumed(_) | Event::Rejected(_) => {}
+                Event::Welcome(_) | Event::Resumed(_) | Event::Seat(_) | Event::Rejected(_) => {}
             }
         }
     }

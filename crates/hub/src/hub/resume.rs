@@ -168,7 +168,7 @@ impl Hub {
         }
     }
 
-    fn deny(&mut self, connection: ConnectionId, denied: Denied, now: Instant) {
+    pub(super) fn deny(&mut self, connection: ConnectionId, denied: Denied, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         match denied {
             Denied::Rejected(answer) => {

@@ -251,8 +251,9 @@ fn leave_reason(reason: &CloseReason) -> LeaveReason {
         | CloseReason::HostGone
         | CloseReason::RoomEnded { .. }
         | CloseReason::ServerShutdown => LeaveReason::Left,
-        CloseReason::ConnectionLost { .. } | CloseReason::TokenReused | CloseReason::Unknown { .. } => {
-            LeaveReason::ConnectionLost
-        }
+        CloseReason::ConnectionLost { .. }
+        | CloseReason::TokenReused
+        | CloseReason::Moved { .. }
+        | CloseReason::Unknown { .. } => LeaveReason::ConnectionLost,
     }
 }

@@ -4,7 +4,7 @@ use super::DeliveryId;
 use crate::error::CloseReason;
 use crate::ids::{ChannelId, Epoch};
 use crate::time::Tick;
-use crate::wire::handshake::{Hello, Redirect, Refusal, Resume, ResumeToken, RetryAfter, Welcome};
+use crate::wire::handshake::{Hello, Redirect, Refusal, Resume, ResumeToken, RetryAfter, Seat, Welcome};
 use bytes::Bytes;
 
 /// An event of a session.
@@ -17,6 +17,8 @@ pub enum Event {
     Resume(Resume),
     /// On a client: the session was resumed. The token is for the next resumption.
     Resumed(ResumeToken),
+    /// On a client: how to claim its seat at another node. Each replaces the one before.
+    Seat(Box<Seat>),
     /// The peer was silent for too long: the [resumable](super::Session::set_resumable) session has dropped
     /// its connection.
     Silent,

@@ -208,6 +208,10 @@ impl Session {
                 }
                 Ok(Taken::Yes)
             }
+            (State::Open, Role::Client, Frame::Seat(seat)) => {
+                self.events.push_back(Event::Seat(seat));
+                Ok(Taken::Yes)
+            }
             (State::Open, _, frame) => self.take_message(frame, context),
         }
     }

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::link::LinkKind;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
-use crate::wire::handshake::{Resume, ResumeToken, Resumed};
+use crate::wire::handshake::{Resume, ResumeToken, Resumed, Seat};
 
 impl Session {
     /// Sets whether silence only detaches the session, with [`Event::Silent`], instead of ending it. For an
@@ -39,6 +39,16 @@ impl Session {
         debug_assert_eq!(self.role, Role::Server, "a client asks");
         self.attach(link, now);
         self.outbox.control.push_back(Frame::Resumed(Resumed { token: next }));
+    }
+
+    /// Tells the client how to claim its seat at another node: in a packet with the Welcome or Resumed frame if that
+    /// was not sent yet. Dropped without a connection, since a resumed session is told anew.
+    pub fn tell_seat(&mut self, seat: Seat) {
+        debug_assert_eq!(self.role, Role::Server, "a hub gives seats");
+        if self.is_attached() {
+            self.outbox.control.retain(|frame| !matches!(frame, Frame::Seat(_)));
+            self.outbox.control.push_back(Frame::Seat(Box::new(seat)));
+        }
     }
 
     /// Whether it is open and has a connection for it: then sending unreliable messages is useful.

@@ -155,7 +155,7 @@ impl Session {
     }
 
     fn fill_greeting(&mut self, packing: &mut Packing) {
-        if self.has_greeting()
+        while self.has_greeting()
             && let Some(greeting) = self.outbox.control.pop_front()
         {
             packing.put(&greeting);

@@ -19,6 +19,7 @@
 //!  12 away     member: varint · reason: 1 byte · detail: text
 //!  13 spectators   count: varint · for each: member: varint
 //!  14 not handed over   why: 1 byte
+//!  15 reopened   0 | 1 something may be lost · epoch: varint
 //!
 //!  to the hub
 //!  0 set data  member: varint · key: text · 0 remove | 1 value: bytes
@@ -43,9 +44,11 @@
 
 mod hand_over;
 mod leave_reason;
+mod terms;
 
 pub use hand_over::{HandOver, HandOverRefusal};
 pub use leave_reason::LeaveReason;
+pub use terms::RoomTerms;
 
 use super::action::{Decision, RefusedAction};
 use super::cursor::{ReadError, Reader, Write};
@@ -108,6 +111,14 @@ pub enum ToMember {
     Spectators(Vec<MemberId>),
     /// This member, which asked to hand the authority's part over, keeps it.
     NotHandedOver(HandOverRefusal),
+    /// The room was reopened at this node: its members keep their ids, in new sessions. Follows the
+    /// [`Joined`](Self::Joined) messages of a member that claimed its seat.
+    Reopened {
+        /// Whether messages may have been lost.
+        gap: bool,
+        /// The epoch of the reopened room.
+        epoch: Epoch,
+    },
 }
 
 /// A request of a member to the hub.
@@ -166,30 +177,6 @@ pub enum ToHub {
     },
     /// Another member is to become the authority; only the authority may say so.
     HandOver(HandOver),
-}
-
-/// How a room treats members whose connection is lost, where that differs from its server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoomTerms {
-    /// The silence after which a member counts as lost, in ms.
-    pub presence_ms: Option<u32>,
-    /// How long a seat is kept, in ms, if that is less than the server keeps one.
-    pub grace_ms: Option<u32>,
-}
-
-impl RoomTerms {
-    fn write(self, out: &mut Vec<u8>) {
-        for ms in [self.presence_ms, self.grace_ms] {
-            out.put_option(ms, |out, ms| out.put_varint(ms.into()));
-        }
-    }
-
-    fn read(reader: &mut Reader) -> Result<Self, ReadError> {
-        Ok(RoomTerms {
-            presence_ms: reader.option("presence", |reader| reader.varint_u32("presence"))?,
-            grace_ms: reader.option("grace", |reader| reader.varint_u32("grace"))?,
-        })
-    }
 }
 
 /// Another member becomes the authority.
@@ -270,6 +257,14 @@ pub struct PlayerData {
     pub value: Option<Bytes>,
 }
 
+fn write_presences(list: &[Presence], out: &mut Vec<u8>) {
+    out.put_varint(list.len() as u64);
+    for presence in list {
+        out.put_varint(presence.member.0.into());
+        presence.write(out);
+    }
+}
+
 impl ToMember {
     /// Encodes the message.
     pub fn encode(&self) -> Bytes {
@@ -290,11 +285,7 @@ impl ToMember {
             }
             ToMember::Presence(list) => {
                 out.put_u8(3);
-                out.put_varint(list.len() as u64);
-                for presence in list {
-                    out.put_varint(presence.member.0.into());
-                    presence.write(&mut out);
-                }
+                write_presences(list, &mut out);
             }
             ToMember::Throttled => out.put_u8(4),
             ToMember::Primary(primary) => {
@@ -340,6 +331,11 @@ impl ToMember {
                 out.put_u8(14);
                 out.put_u8(why.to_wire());
             }
+            ToMember::Reopened { gap, epoch } => {
+                out.put_u8(15);
+                out.put_bool(*gap);
+                out.put_varint(epoch.0.into());
+            }
         }
         out.into()
     }
@@ -377,6 +373,7 @@ impl ToMember {
                 ToMember::Spectators((0..count).map(|_| member(&mut reader)).collect::<Result<_, _>>()?)
             }
             14 => ToMember::NotHandedOver(HandOverRefusal::from_wire(reader.u8()?)),
+            15 => ToMember::Reopened { gap: reader.bool("gap")?, epoch: Epoch(reader.varint_u32("epoch")?) },
             _ => return Ok(None),
         };
         reader.finish()?;

@@ -18,6 +18,7 @@
 //!  0x07 Time         sent: varint µs · 0, or 1 and echoed: varint µs, held: varint µs
 //!  0x08 Resume       see [`handshake`](super::handshake)
 //!  0x09 Resumed
+//!  0x0A Seat
 //!  0x10 Unreliable   channel: 1 byte · payload
 //!  0x11 Sequenced    channel: 1 byte · key: varint · payload
 //!  0x12 Reliable     channel: 1 byte · number: varint · payload
@@ -26,7 +27,7 @@
 //! ```
 
 use super::cursor::{ReadError, Reader, Write};
-use super::handshake::{Hello, Redirect, Refusal, Resume, Resumed, RetryAfter, Welcome};
+use super::handshake::{Hello, Redirect, Refusal, Resume, Resumed, RetryAfter, Seat, Welcome};
 use crate::error::CloseReason;
 use crate::ids::ChannelId;
 use crate::limits;
@@ -60,6 +61,8 @@ pub enum Frame {
     Resume(Resume),
     /// The hub's answer: the session is resumed.
     Resumed(Resumed),
+    /// From a node, behind the Welcome or Resumed and when it changes: how to claim the seat at another node.
+    Seat(Box<Seat>),
     /// A message of [`Lane::Unreliable`](crate::Lane).
     Unreliable {
         /// Its channel.
@@ -143,6 +146,7 @@ mod kind {
     pub(super) const TIME: u64 = 0x07;
     pub(super) const RESUME: u64 = 0x08;
     pub(super) const RESUMED: u64 = 0x09;
+    pub(super) const SEAT: u64 = 0x0a;
     pub(super) const UNRELIABLE: u64 = 0x10;
     pub(super) const SEQUENCED: u64 = 0x11;
     pub(super) const RELIABLE: u64 = 0x12;
@@ -178,6 +182,7 @@ impl Frame {
             Frame::Time(time) => (kind::TIME, written(|| time.write(out))),
             Frame::Resume(resume) => (kind::RESUME, written(|| resume.write(out))),
             Frame::Resumed(resumed) => (kind::RESUMED, written(|| resumed.write(out))),
+            Frame::Seat(seat) => (kind::SEAT, written(|| seat.write(out))),
             Frame::Unreliable { channel, payload } => {
                 out.put_u8(channel.0);
                 (kind::UNRELIABLE, payload)
@@ -224,6 +229,7 @@ impl Frame {
             kind::TIME => Frame::Time(Time::read(&mut body)?),
             kind::RESUME => Frame::Resume(Resume::read(&mut body)?),
             kind::RESUMED => Frame::Resumed(Resumed::read(&mut body)?),
+            kind::SEAT => Frame::Seat(Box::new(Seat::read(&mut body)?)),
             kind::UNRELIABLE => {
                 Frame::Unreliable { channel: channel(&mut body)?, payload: payload(&mut body)? }
             }
@@ -262,6 +268,7 @@ impl Frame {
             Frame::Time(_) => "Time",
             Frame::Resume(_) => "Resume",
             Frame::Resumed(_) => "Resumed",
+            Frame::Seat(_) => "Seat",
             Frame::Unreliable { .. } => "Unreliable",
             Frame::Sequenced { .. } => "Sequenced",
             Frame::Reliable { .. } => "Reliable",

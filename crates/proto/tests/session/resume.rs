@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parlor_proto::session::{Answer, DeliveryId, Event, Outgoing, Rejection, SendError, Session, Stats};
 use parlor_proto::wire::cursor::Reader;
 use parlor_proto::wire::frame::Frame;
-use parlor_proto::wire::handshake::{Refusal, Resume, ResumeRefusal, ResumeToken, RetryAfter};
+use parlor_proto::wire::handshake::{Refusal, Resume, ResumeRefusal, ResumeToken, RetryAfter, Seat};
 use parlor_proto::wire::header::Header;
 use parlor_proto::{Carrier, CloseReason, Instant, LinkKind, Packet, SessionId, channel, limits};
 
@@ -74,6 +74,42 @@ fn what_waited_at_both_ends_arrives_once_they_go_on() {
     assert_eq!(got(&mut server), ["up"]);
     assert_eq!(got(&mut client), ["down"]);
     assert!(client.is_attached() && server.is_attached());
+}
+
+fn seat(term: u64) -> Seat {
+    let pass = Bytes::from_static(b"pass");
+    Seat { term, uid: [7; 16], pass, hedge_ms: 500, elsewhere: vec!["b.example.com:4433".into()] }
+}
+
+#[test]
+fn a_seat_comes_with_the_answer_and_before_the_messages() {
+    let (mut client, mut server, _, now) = broken();
+    server.tell_seat(seat(1));
+    server.go_on(NEXT, LinkKind::Quic, now);
+    server.tell_seat(seat(2));
+    server.tell_seat(seat(3));
+    let first = server.poll_packet(now).expect("the answer");
+    client.handle_packet(first, now).expect("it is honest");
+    let events = drain(&mut client);
+    let seats = events.iter().filter(|event| matches!(event, Event::Seat(_))).count();
+    assert_eq!(
+        seats, 1,
+        "one that was told without a connection is void, and a newer one replaces the older"
+    );
+    let newest = Event::Seat(Box::new(seat(3)));
+    assert_eq!(events[..2], [Event::Resumed(NEXT), newest], "its seat is known before anything of the room");
+}
+
+#[test]
+fn a_client_gives_no_seats() {
+    let (mut client, mut server, _, now) = broken();
+    server.go_on(NEXT, LinkKind::Quic, now);
+    let mut out = Vec::new();
+    Header::default().write(&mut out);
+    Frame::Seat(Box::new(seat(1))).write(&mut out);
+    let packet = Packet { carrier: Carrier::Stream, bytes: out.into() };
+    assert!(server.handle_packet(packet.clone(), now).is_err(), "only a hub gives them");
+    assert!(client.handle_packet(packet, now).is_err(), "and none before the answer");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use parlor_proto::wire::cursor::VARINT_MAX;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
-    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeRefusal, ResumeToken, Resumed,
-    RetryAfter, RoomKind, RoomSettings, Welcome,
+    Auth, Authority, Claim, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeRefusal, ResumeToken,
+    Resumed, RetryAfter, RoomKind, RoomSettings, Seat, Welcome,
 };
 use parlor_proto::wire::header::{Ack, Header};
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole};
@@ -119,6 +119,17 @@ fn resume() -> impl Strategy<Value = Resume> {
     (any::<u128>(), token()).prop_map(|(session, token)| Resume { session: SessionId(session), token })
 }
 
+fn claim() -> impl Strategy<Value = Claim> {
+    (bytes(limits::PASS_BYTES_MAX), token(), varint(), option::of(varint()), varint())
+        .prop_map(|(pass, token, term, room_time_us, order)| Claim { pass, token, term, room_time_us, order })
+}
+
+fn seat() -> impl Strategy<Value = Seat> {
+    let elsewhere = vec(text(limits::ADDRESS_BYTES_MAX), 0..=limits::ELSEWHERE_MAX);
+    (varint(), any::<[u8; 16]>(), bytes(limits::PASS_BYTES_MAX), any::<u32>(), elsewhere)
+        .prop_map(|(term, uid, pass, hedge_ms, elsewhere)| Seat { term, uid, pass, hedge_ms, elsewhere })
+}
+
 fn hello() -> impl Strategy<Value = Hello> {
     let auth = prop_oneof![Just(Auth::Anonymous), bytes(300).prop_map(Auth::Token)];
     let intent = prop_oneof![
@@ -126,6 +137,7 @@ fn hello() -> impl Strategy<Value = Hello> {
         (code(), option::of(text(limits::LABEL_BYTES_MAX)))
             .prop_map(|(code, secret)| Intent::Join { code, secret }),
         resume().prop_map(Intent::Resume),
+        claim().prop_map(|claim| Intent::Claim(Box::new(claim))),
     ];
     let texts = (text(limits::LABEL_BYTES_MAX), text(limits::LABEL_BYTES_MAX), text(limits::NAME_BYTES_MAX));
     let versions = (0..=limits::VERSION_MAX, limits::VERSION_MIN..=u16::MAX)
@@ -237,7 +249,8 @@ fn close_reason() -> impl Strategy<Value = CloseReason> {
         Just(CloseReason::TooSlow),
         Just(CloseReason::NotPolled),
         Just(CloseReason::TokenReused),
-        (12u8.., detail()).prop_map(|(code, detail)| CloseReason::Unknown { code, detail }),
+        detail().prop_map(|address| CloseReason::Moved { address }),
+        (13u8.., detail()).prop_map(|(code, detail)| CloseReason::Unknown { code, detail }),
     ]
 }
 
@@ -268,6 +281,7 @@ pub(crate) fn frame() -> impl Strategy<Value = Frame> {
         (varint(), option::of(echo)).prop_map(|(sent_us, echo)| Frame::Time(Time { sent_us, echo })),
         resume().prop_map(Frame::Resume),
         token().prop_map(|token| Frame::Resumed(Resumed { token })),
+        seat().prop_map(|seat| Frame::Seat(Box::new(seat))),
         (channel(), bytes(100)).prop_map(|(channel, payload)| Frame::Unreliable { channel, payload }),
         (channel(), any::<u32>(), bytes(100)).prop_map(|(channel, key, payload)| Frame::Sequenced {
             channel,
@@ -344,6 +358,8 @@ pub(crate) fn to_member() -> impl Strategy<Value = ToMember> {
         (member(), any::<bool>()).prop_map(|(member, direct)| ToMember::Direct { member, direct }),
         vec(member(), 0..10).prop_map(ToMember::Spectators),
         hand_over_refusal().prop_map(ToMember::NotHandedOver),
+        (any::<bool>(), any::<u32>())
+            .prop_map(|(gap, epoch)| ToMember::Reopened { gap, epoch: Epoch(epoch) }),
     ]
 }
 

@@ -13,8 +13,8 @@ use parlor_proto::wire::data::MatchData;
 use parlor_proto::wire::envelope::{Downward, Recipient, Sender, Upward};
 use parlor_proto::wire::frame::{Echo, Fragment, Frame, Time};
 use parlor_proto::wire::handshake::{
-    Auth, Authority, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeRefusal, ResumeToken, Resumed,
-    RetryAfter, RoomKind, RoomSettings, Welcome, capability,
+    Auth, Authority, Claim, Hello, Intent, Limits, Redirect, Refusal, Resume, ResumeRefusal, ResumeToken,
+    Resumed, RetryAfter, RoomKind, RoomSettings, Seat, Welcome, capability,
 };
 use parlor_proto::wire::header::{Ack, Header};
 use parlor_proto::wire::path::{Candidates, PathOffer, PathRole, PathSignal};
@@ -182,6 +182,10 @@ fn handshakes() -> Vec<(&'static str, Value)> {
         ("hello.spectate", frame(Hello { capabilities: capability::SPECTATES, ..hello(join(None)) })),
         ("hello.resume", frame(hello(Intent::Resume(resume())))),
         ("hello.path", frame(hello(Intent::Path(PathId(0x0102_0304_0506_0708))))),
+        (
+            "hello.claim",
+            frame(Hello { capabilities: capability::MOVES, ..hello(Intent::Claim(claim().into())) }),
+        ),
         ("hello.foreign", Value::Frame(Frame::ForeignHello { version_min: 7, version_max: 9 })),
     ]
 }
@@ -221,6 +225,26 @@ fn resume() -> Resume {
     Resume { session, token: ResumeToken([0xbb; 32]) }
 }
 
+fn claim() -> Claim {
+    Claim {
+        pass: Bytes::from_static(b"pass"),
+        token: ResumeToken([0xbb; 32]),
+        term: 3,
+        room_time_us: Some(5_000_000),
+        order: 70_000,
+    }
+}
+
+fn seat(elsewhere: &[&str]) -> Value {
+    Value::Frame(Frame::Seat(Box::new(Seat {
+        term: 3,
+        uid: 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128.to_be_bytes(),
+        pass: Bytes::from_static(b"pass"),
+        hedge_ms: 500,
+        elsewhere: elsewhere.iter().map(|&address| address.into()).collect(),
+    })))
+}
+
 fn answers() -> Vec<(&'static str, Value)> {
     let refused = |refusal| Value::Frame(Frame::Refused(refusal));
     let retry = RetryAfter { after: Duration::from_millis(1_500), detail: "starting".into() };
@@ -249,6 +273,8 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("refused.spectators_full", refused(Refusal::SpectatorsFull { max: 8 })),
         ("resume", Value::Frame(Frame::Resume(resume()))),
         ("resumed", Value::Frame(Frame::Resumed(Resumed { token: ResumeToken([0xcc; 32]) }))),
+        ("seat", seat(&["b.example.com:4433", "c.example.com:4433"])),
+        ("seat.alone", seat(&[])),
         ("refused.unknown", refused(Refusal::Unknown { code: 200 })),
     ]
 }
@@ -288,6 +314,7 @@ fn closes() -> Vec<(&'static str, Value)> {
         ("close.too_slow", CloseReason::TooSlow),
         ("close.not_polled", CloseReason::NotPolled),
         ("close.token_reused", CloseReason::TokenReused),
+        ("close.moved", CloseReason::Moved { address: "b.example.com:4433".into() }),
         ("close.unknown", CloseReason::Unknown { code: 99, detail: "new".into() }),
     ]
     .map(|(name, reason)| (name, Value::Frame(Frame::Close(reason))))
@@ -417,6 +444,7 @@ fn hand_overs() -> Vec<(&'static str, Value)> {
     vec![
         ("to_hub.hand_over", hand_over(Some(MemberId(2)))),
         ("to_hub.hand_over_to_any", hand_over(None)),
+        ("to_member.reopened", Value::ToMember(ToMember::Reopened { gap: true, epoch: Epoch(300) })),
         ("to_member.not_handed_over", Value::ToMember(ToMember::NotHandedOver(HandOverRefusal::TooSoon))),
     ]
 }

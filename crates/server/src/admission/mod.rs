@@ -298,8 +298,8 @@ impl Claims {
         let is_for_this = match &hello.intent {
             Intent::Join { code, .. } => !self.create && room == Some(*code),
             Intent::Create(RoomSettings { code, .. }) => self.create && (room.is_none() || room == *code),
-            // A seat's own token proves it, without a policy. A path leads to a member and needs none either.
-            Intent::Resume(_) | Intent::Path(_) => false,
+            // A seat's own token or pass proves it, without a policy. A path leads to a member and needs none either.
+            Intent::Resume(_) | Intent::Path(_) | Intent::Claim(_) => false,
         };
         if is_for_this { Ok(()) } else { Err(TokenError::Room) }
     }

@@ -406,6 +406,7 @@ impl Model {
                 CloseReason::TooSlow | CloseReason::NotPolled => peer.is_slow,
                 CloseReason::Misbehaved { .. }
                 | CloseReason::TokenReused
+                | CloseReason::Moved { .. }
                 | CloseReason::RoomEnded { .. }
                 | CloseReason::Unknown { .. } => false,
             },

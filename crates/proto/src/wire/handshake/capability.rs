@@ -9,3 +9,6 @@ pub const RETURNS: u64 = 1;
 pub const SPECTATES: u64 = 2;
 /// The hub takes [`HandOver`](crate::wire::control::HandOver), and the client the answer to it.
 pub const HANDS_OVER: u64 = 4;
+/// The hub is a node whose rooms can be reopened at another one. The client takes [`Seat`](super::Seat), and
+/// claims its seat at another node if this one dies.
+pub const MOVES: u64 = 8;

@@ -1,6 +1,6 @@
 //! The hello of the connecting side, and what it can request.
 
-use super::{Resume, capability, read_code, read_tick_rate};
+use super::{Claim, Resume, capability, read_code, read_tick_rate};
 use crate::channel::ChannelTable;
 use crate::code::{self, RoomCode};
 use crate::ids::PathId;
@@ -63,6 +63,8 @@ pub enum Intent {
     Resume(Resume),
     /// Open the other end of a path between two members, for its authority; not sent to a hub.
     Path(PathId),
+    /// Claim a seat of another node, which is dead or was silent.
+    Claim(Box<Claim>),
 }
 
 /// The settings of a room.
@@ -192,6 +194,13 @@ impl Hello {
         match &self.intent {
             Intent::Join { secret, .. } => check_secret(secret.as_deref()),
             Intent::Resume(_) | Intent::Path(_) => Ok(()),
+            Intent::Claim(claim) => {
+                let (len, most) = (claim.pass.len(), limits::PASS_BYTES_MAX);
+                if len > most {
+                    return Err(format!("the pass has {len} bytes; it may have at most {most}"));
+                }
+                Ok(())
+            }
             Intent::Create(settings) => {
                 let most = settings.kind.players_max();
                 if !(limits::MEMBERS_MIN..=most).contains(&settings.max_players) {
@@ -249,6 +258,10 @@ impl Hello {
                 out.put_u8(3);
                 out.put_u64(path.0);
             }
+            Intent::Claim(claim) => {
+                out.put_u8(4);
+                claim.write(out);
+            }
         }
     }
 
@@ -278,6 +291,7 @@ impl Hello {
                 1 => Intent::Join { code: read_code(body)?, secret: body.option("secret", read_secret)? },
                 2 => Intent::Resume(Resume::read(body)?),
                 3 => Intent::Path(PathId(body.u64()?)),
+                4 => Intent::Claim(Box::new(Claim::read(body)?)),
                 value => return Err(ReadError::Unknown { field: "intent", value: value.into() }),
             },
         })

@@ -7,6 +7,8 @@
 //!              intent: 0 create, settings | 1 join, code: text, secret: 0 | 1, text
 //!              | 2 resume: session, token
 //!              | 3 path: 8 bytes
+//!              | 4 claim: pass: bytes · token: 32 bytes · term: varint · room time: 0 | 1, varint µs
+//!                order: varint
 //!  settings    kind: 1 byte · code: 0 | 1, text · secret: 0 | 1, text · max players: 2 bytes · tick rate: 2 bytes
 //!              host timeout: 0 | 1, varint ms · schema: bytes · label: text · keep: 0 | 1
 //!  Welcome     version: 2 bytes · session: 16 bytes · capabilities: 8 bytes · room: varint · code: text
@@ -21,6 +23,8 @@
 //!  Refused     reason: 1 byte · what belongs to it
 //!  Resume      session: 16 bytes · token: 32 bytes
 //!  Resumed     token: 32 bytes
+//!  Seat        term: varint · uid: 16 bytes · pass: bytes · hedge: varint ms
+//!              elsewhere: varint, for each: text
 //! ```
 //!
 //! The first two fields of Hello and the whole of Refused keep their layout in every version, so that two
@@ -30,11 +34,13 @@ pub mod capability;
 mod hello;
 mod rejection;
 mod resume;
+mod seat;
 mod welcome;
 
 pub use hello::{Auth, Hello, Intent, RoomKind, RoomSettings};
 pub use rejection::{Redirect, Refusal, RetryAfter};
 pub use resume::{Resume, ResumeRefusal, ResumeToken, Resumed};
+pub use seat::{Claim, Seat};
 pub use welcome::{Authority, Limits, Welcome};
 
 use super::cursor::{ReadError, Reader};
