@@ -23,9 +23,9 @@ mod shards;
 pub use admission_policy::Origin;
 pub use cluster::ownership::RoomUid;
 pub use hub::{
-    ClusterConfig, ClusterView, Config, Entered, EnteredRoom, Hub, HubEvent, KeptSeats, Located, MatchFilter,
-    NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, RoomSummary, StateMemory, Stats,
-    USER_SEATS_MAX, UserSeats,
+    ClaimAnswer, ClaimedRoom, ClusterConfig, ClusterView, Config, Entered, EnteredRoom, Hub, HubEvent,
+    KeptSeats, Located, MatchFilter, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery,
+    RoomRoster, RoomSummary, StateMemory, Stats, USER_SEATS_MAX, UserSeats,
 };
 pub use room::MemberSummary;
 pub use shards::Shards;

@@ -136,6 +136,7 @@ fn lists_are_what_was_opened_in_parts_of_any_size() {
             matches: None,
             after: None,
             limit,
+            rosters: false,
         };
         let wanted = |of: &(&str, &str)| {
             app.is_none_or(|app| app == of.0) && (environments.is_empty() || environments.contains(&of.1))

@@ -23,14 +23,15 @@ const HOST_TIMEOUT_MS: u32 = 500;
 
 /// A hub whose node decides.
 fn house(waiting_max: usize) -> House {
-    let mut house = House::with(|config| config.cluster = Some(ClusterConfig { waiting_max }));
+    let mut house =
+        House::with(|config| config.cluster = Some(ClusterConfig { waiting_max, pass_key: None }));
     stand(&mut house, Standing::Held);
     house
 }
 
 fn stand(house: &mut House, standing: Standing) {
     let view = ClusterView { standing, load_permille: 0, others: Arc::default(), rooms_elsewhere: 0 };
-    house.hub.handle_view(view);
+    house.hub.handle_view(view, house.now);
     house.settle();
 }
 

@@ -8,24 +8,33 @@ use parlor_proto::Instant;
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: tokio::time::Instant,
+    /// Its time at the start.
+    offset: Duration,
 }
 
 const OFFSET: Duration = Duration::from_secs(1);
+/// A node may reopen a room that has been open for longer than the node runs: its opening must be a time of its clock.
+const OFFSET_OF_NODE: Duration = Duration::from_secs(31 * 24 * 3_600);
 
 impl Clock {
     /// Starts a clock.
     pub fn start() -> Self {
-        Clock { started: tokio::time::Instant::now() }
+        Clock { started: tokio::time::Instant::now(), offset: OFFSET }
+    }
+
+    /// The same clock as a node's hubs have it.
+    pub fn of_node(self) -> Self {
+        Clock { offset: OFFSET_OF_NODE, ..self }
     }
 
     /// The current time.
     pub fn now(self) -> Instant {
-        Instant::ZERO + OFFSET + self.started.elapsed()
+        Instant::ZERO + self.offset + self.started.elapsed()
     }
 
     /// The timer for `at` on this clock.
     pub(crate) fn timer_at(self, at: Instant) -> tokio::time::Instant {
-        self.started + at.saturating_since(Instant::ZERO + OFFSET)
+        self.started + at.saturating_since(Instant::ZERO + self.offset)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 use futures_util::future::BoxFuture;
-use parlor_hub::{ClusterView, Entered, EnteredRoom, Located, Output, RoomUid};
+use parlor_hub::cluster::pass::PassKey;
+use parlor_hub::{ClaimAnswer, ClaimedRoom, ClusterView, Entered, EnteredRoom, Located, Output, RoomUid};
 use parlor_proto::{ConnectionId, RoomCode};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -24,11 +25,18 @@ pub trait Node: Send + Sync {
     /// Orders the node to take no more rooms. Repeats it until the store has the order.
     fn drain(&self) -> BoxFuture<'static, ()>;
 
+    /// The key of the cluster's passes, which all its nodes have.
+    fn pass_key(&self) -> PassKey;
+
     /// Finds a room that the asking shard does not have.
     fn locate(&self, wanted: Wanted) -> BoxFuture<'static, Located>;
 
     /// Enters a room of shard number `shard` under its code, if no room has that.
     fn enter(&self, shard: usize, room: EnteredRoom) -> BoxFuture<'static, Entered>;
+
+    /// Finds out whose a room is of which a member claims its seat at shard number `shard`. If it is to be reopened
+    /// there, the room is this node's from now on.
+    fn claim(&self, shard: usize, room: ClaimedRoom) -> BoxFuture<'static, ClaimAnswer>;
 
     /// Deletes a room's entry, if there is one with this uid. Repeats it until the store has done it.
     fn left(&self, code: RoomCode, uid: RoomUid);
@@ -90,6 +98,7 @@ pub(crate) struct NodeShard {
 pub(crate) enum Answer {
     Located(ConnectionId, Located),
     Entered(ConnectionId, Entered),
+    Claimed(ConnectionId, ClaimAnswer),
 }
 
 impl NodeShard {
@@ -116,6 +125,13 @@ impl NodeShard {
                 self.asked.spawn(async move {
                     let entered = timeout(ANSWER_TIME, answer).await.unwrap_or(Entered::Later);
                     Answer::Entered(connection, entered)
+                });
+            }
+            Output::Claim { connection, room } => {
+                let answer = self.node.claim(self.shard, room);
+                self.asked.spawn(async move {
+                    let claimed = timeout(ANSWER_TIME, answer).await.unwrap_or(ClaimAnswer::Later);
+                    Answer::Claimed(connection, claimed)
                 });
             }
             Output::Left { code, uid } => self.node.left(code, uid),

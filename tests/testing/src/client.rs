@@ -86,6 +86,7 @@ impl Client {
     pub async fn message(&mut self) -> Message {
         loop {
             match self.event().await {
+                Event::Seat(_) => {}
                 Event::Message(message) if message.channel == channel::STATE => {}
                 Event::Message(message) => {
                     let control = (message.channel == channel::CONTROL).then(|| message.payload.clone());

@@ -137,11 +137,12 @@ const PURE: [&str; 7] = [
     "parlor-client-core",
 ];
 /// External crates that pure code may use: they compute, without I/O.
-const PURE_ALLOWED: [&str; 14] = [
+const PURE_ALLOWED: [&str; 15] = [
     "bytes",
     "chrono",
     "croner",
     "hashbrown",
+    "hmac",
     "schemars",
     "serde",
     "serde_json",

@@ -6,10 +6,12 @@
 //! - [`tenure`]: a node's lease, and what the node may decide
 //! - [`deaths`]: which other nodes are dead
 //! - [`ownership`]: a room's copy at a node, and its row in the store
+//! - [`pass`]: what proves a seat at another node
 //! - [`placement`]: which node answers for a key, and where a room opens
 
 pub mod deaths;
 pub mod ownership;
+pub mod pass;
 pub mod placement;
 pub mod tenure;
 mod timing;

@@ -9,8 +9,8 @@
 //! hears. The receiver adopts complete snapshots alone, and decides within its reservation until the store has
 //! confirmed it. A room whose owner is gone is *claimed*, with new sessions.
 //!
-//! No server moves or claims rooms. Its directory opens, compares and ends rooms by the rules of this machine, for all
-//! rooms of the node in one statement. The model checker drives the machine whole: `tests/cluster-model`.
+//! No server moves rooms. Its directory opens, compares and ends rooms by the rules of this machine, for all rooms of the
+//! node in one statement, and claims one room in one statement. The model checker drives the machine whole: `tests/cluster-model`.
 
 use super::tenure::{Decision, Incarnation, Standing};
 use super::timing::Timing;

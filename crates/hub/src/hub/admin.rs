@@ -4,9 +4,11 @@ use super::delayed::summary_with;
 use super::events::RoomSummary;
 use super::index::is_public_match;
 use super::{Hub, HubEvent, Output, Seated};
+use crate::room::roster::Roster;
 use crate::room::{self, MemberSummary};
+use bytes::Bytes;
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, PeerMisbehaved, RoomCode, RoomId};
+use parlor_proto::{CloseReason, ConnectionId, Epoch, Instant, MemberId, PeerMisbehaved, RoomCode, RoomId};
 use std::ops::Bound;
 
 /// Maximum number of rooms examined per call of [`Hub::rooms`], so that a query does not delay packets.
@@ -25,6 +27,8 @@ pub struct RoomQuery {
     pub after: Option<RoomCode>,
     /// Maximum number of results.
     pub limit: usize,
+    /// Whether the rosters of rooms are wanted, too.
+    pub rosters: bool,
 }
 
 /// Seats that one call of [`Hub::remove_user`] frees at most, so that it does not delay packets.
@@ -57,6 +61,9 @@ pub struct MatchFilter {
 /// A page of rooms, in code order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomPage {
+    /// Who is in each of them, as its [roster](crate::room::roster::Roster), if the query wants that and the room can
+    /// be reopened.
+    pub rosters: Vec<Option<RoomRoster>>,
     /// The rooms found. May be empty although more follow, if the examined rooms did not match.
     pub rooms: Vec<RoomSummary>,
     /// Where to continue ([`RoomQuery::after`]); `None` on the last page.
@@ -65,6 +72,23 @@ pub struct RoomPage {
     pub looked_at: usize,
     /// The last of them, even if no more follow.
     pub last: Option<RoomCode>,
+}
+
+/// Who is in a room, for its row in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomRoster {
+    /// The host; `None` in a match.
+    pub host: Option<MemberId>,
+    /// The room's epoch.
+    pub epoch: Epoch,
+    /// The encoded [roster](crate::room::roster::Roster).
+    pub bytes: Bytes,
+}
+
+impl RoomRoster {
+    fn new(roster: Roster) -> Self {
+        RoomRoster { host: roster.host, epoch: roster.epoch, bytes: roster.encode() }
+    }
 }
 
 /// A room and its members.
@@ -102,6 +126,9 @@ impl Hub {
             (page.last, page.looked_at) = (Some(code), page.looked_at + 1);
             let seated = self.rooms.get(&id).filter(|seated| query.wants(&seated.room));
             page.rooms.extend(seated.map(|seated| self.summary(seated)));
+            if let Some(seated) = seated.filter(|_| query.rosters) {
+                page.rosters.push(self.roster(seated).map(RoomRoster::new));
+            }
             if page.rooms.len() >= query.limit {
                 break;
             }

@@ -1,7 +1,7 @@
 //! Admits clients to rooms and announces them.
 
 use super::cycle::{MEASURE_INTERVAL, Timer};
-use super::resume::{Denied, welcome_to};
+use super::resume::welcome_to;
 use super::waiting::{Concluded, Entry, Judged, Opening, Received};
 use super::{Config, Hub, HubEvent, Output, RETRY_AFTER_SHUTDOWN, Seated};
 use crate::admission_policy::{Admitted, Origin, Outcome};
@@ -26,11 +26,13 @@ impl Hub {
     pub(super) fn admit(&mut self, connection: ConnectionId, hello: Hello, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         state.returns = hello.capabilities & capability::RETURNS != 0;
+        state.moves = hello.capabilities & capability::MOVES != 0;
         if let Intent::Resume(resume) = hello.intent {
             return self.restart(connection, &hello, &resume, now);
         }
-        if let Intent::Claim(_) = hello.intent {
-            return self.deny(connection, Denied::resume(ResumeRefusal::Gone), now);
+        if let Intent::Claim(claim) = &hello.intent {
+            let claim = claim.clone();
+            return self.claim_seat(connection, hello, &claim, now);
         }
         let origin = state.origin;
         match self.receive(&hello, origin, now) {
@@ -119,8 +121,11 @@ impl Hub {
             state.seat = None;
             return self.unseat(room, member, now);
         }
-        if returns {
-            self.take_gone((room, member));
+        let gone = if returns { self.take_gone((room, member)) } else { None };
+        let generation = gone.and_then(|gone| gone.tokens).map(|tokens| tokens.family.generation());
+        let family = self.connections.get_mut(&connection).and_then(|state| state.family.as_mut());
+        if let Some((family, generation)) = family.zip(generation) {
+            family.follows(generation);
         }
         if let (Some(user), Some(seated)) = (&user, self.rooms.get_mut(&room)) {
             self.index.joined(seated, member, user);
@@ -135,6 +140,7 @@ impl Hub {
         self.tell(room, enters, now);
         self.tell_of_link(room, member, connection, now);
         self.tell_reachable(connection, now);
+        self.tell_seat(connection);
         self.outputs.push_back(Output::Event(joined));
     }
 
@@ -237,7 +243,12 @@ impl Hub {
     }
 
     /// Checks whether the hello may be answered at all, and here. Independent of which rooms exist, and of its token.
-    fn receive(&mut self, hello: &Hello, origin: Origin, now: Instant) -> Result<Received, Rejection> {
+    pub(super) fn receive(
+        &mut self,
+        hello: &Hello,
+        origin: Origin,
+        now: Instant,
+    ) -> Result<Received, Rejection> {
         let version = self.understand(hello).map_err(Rejection::Refused)?;
         if let Some(answer) = self.put_off(Decision::Join) {
             return Err(answer);
@@ -414,17 +425,17 @@ impl Hub {
         (id, code): (RoomId, RoomCode),
         now: Instant,
     ) -> Result<RoomId, Refusal> {
-        let setup = Setup {
-            id,
-            code,
-            app: hello.app.clone(),
-            environment: hello.environment.clone(),
-            settings: settings.clone(),
-            channels: hello.channels.clone(),
-            opened: now,
-            state_bytes_per_second: self.config.state_bytes_per_second,
-            spectators: hello.spectators(),
-        };
+        self.open_setup(self.setup(hello, settings, (id, code), now), origin, now)
+    }
+
+    /// Opens a room of this setup, that is registered under its code.
+    pub(super) fn open_setup(
+        &mut self,
+        setup: Setup,
+        origin: Origin,
+        now: Instant,
+    ) -> Result<RoomId, Refusal> {
+        let (id, code) = (setup.id, setup.code);
         let head = self.config.record.then(|| room::log::head(&setup));
         let shards = self.config.shards.count() as u64;
         let copy = RoomId(id.0 + shards);
@@ -501,7 +512,8 @@ fn outcome(hello: &Hello, answer: &Answer) -> Outcome {
     let is_wrong = match answer {
         Answer::Welcome(_) => chooses_code,
         Answer::Rejected(Rejection::Refused(refusal)) => {
-            matches!(refusal, Refusal::NoSuchRoom | Refusal::CodeTaken)
+            let wrong_pass = Refusal::Resume { why: ResumeRefusal::Token };
+            matches!(refusal, Refusal::NoSuchRoom | Refusal::CodeTaken) || *refusal == wrong_pass
         }
         Answer::Rejected(_) => false,
     };
@@ -554,12 +566,14 @@ pub(super) fn welcome(
 ) -> Welcome {
     let setup = room.setup();
     let limits = limits(config, room.presence(), super::host_timeout::keep_alive_ms(room));
+    let gives_seats = config.cluster.as_ref().is_some_and(|cluster| cluster.pass_key.is_some());
     Welcome {
         version,
         session,
         capabilities: capability::RETURNS
             | capability::HANDS_OVER
-            | if spectates { capability::SPECTATES } else { 0 },
+            | if spectates { capability::SPECTATES } else { 0 }
+            | if gives_seats { hello.capabilities & capability::MOVES } else { 0 },
         room: setup.id,
         code: setup.code,
         kind: setup.settings.kind,

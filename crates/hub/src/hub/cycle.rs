@@ -23,6 +23,8 @@ pub(super) enum Timer {
     More(ConnectionId),
     /// A kept seat may have expired.
     Grace(ConnectionId),
+    /// Members of a reopened room may not have come.
+    Expected(RoomId),
     /// The close reason of an ended session may be forgotten.
     Ended(SessionId),
     /// Time to check whether the host is heard.
@@ -53,6 +55,7 @@ impl Hub {
                 Timer::Connection(connection) => self.connection_due(connection, due, now),
                 Timer::More(connection) => self.touch(connection, now),
                 Timer::Grace(connection) => self.grace_over(connection, now),
+                Timer::Expected(room) => self.expected_over(room, now),
                 Timer::Ended(session) => drop(self.ended.remove(&session)),
                 Timer::HostTimeout(room) => self.look_at_host(room, now),
                 Timer::Measure(room) => self.measure(room, now),

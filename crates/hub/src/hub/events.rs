@@ -1,6 +1,6 @@
 //! Outputs and events of a hub for its driver.
 
-use super::waiting::EnteredRoom;
+use super::waiting::{ClaimedRoom, EnteredRoom};
 use crate::cluster::ownership::RoomUid;
 use crate::room::{Counters, KeptEntry, Room, Setup};
 use parlor_proto::session::Rejection;
@@ -69,6 +69,14 @@ pub enum Output {
         connection: ConnectionId,
         /// The room.
         room: EnteredRoom,
+    },
+    /// Find out whose a room is, make it this node's if it is to be reopened here, and answer by
+    /// [`Hub::handle_claimed`](super::Hub::handle_claimed).
+    Claim {
+        /// The member that asks.
+        connection: ConnectionId,
+        /// The room.
+        room: ClaimedRoom,
     },
     /// Delete the room's entry, if there is one with this uid.
     Left {

@@ -4,13 +4,15 @@
 //! any other handshake. The driver answers each question once, whether its client is still there or not.
 
 use super::waiting::{
-    Cluster, ClusterView, Concluded, Entered, EnteredRoom, Judged, Located, Opening, Received, Waiting,
-    later, places,
+    Cluster, ClusterView, Concluded, Entered, EnteredRoom, Judged, Located, Opening, Received, WAITING,
+    Waiting, later, places,
 };
 use super::{Hub, Output};
 use crate::admission_policy::{Admitted, Outcome};
 use crate::cluster::ownership::RoomUid;
 use crate::cluster::tenure::Decision;
+use crate::room::{self, Setup};
+use bytes::Bytes;
 use parlor_proto::session::Rejection;
 use parlor_proto::wire::handshake::{Auth, Hello, Intent, Redirect, Refusal, RoomSettings};
 use parlor_proto::{ConnectionId, Instant, RoomCode, RoomId};
@@ -18,14 +20,18 @@ use rand_chacha::rand_core::Rng;
 
 /// How many codes are drawn for one room. A collision has a chance of one in 10,000.
 const DRAWS_MAX: u32 = 4;
-const WAITING: &str = "too many players wait for this server's store";
 const UNKNOWN: &str = "this server cannot ask where the room is";
 
 impl Hub {
     /// Sets what the node knows of its cluster. Without a cluster it does nothing.
-    pub fn handle_view(&mut self, view: ClusterView) {
-        if let Some(cluster) = &mut self.cluster {
-            cluster.view = view;
+    pub fn handle_view(&mut self, view: ClusterView, now: Instant) {
+        let Some(cluster) = &mut self.cluster else { return };
+        let older = std::mem::replace(&mut cluster.view, view);
+        let addresses =
+            |view: &ClusterView| view.others.iter().map(|node| node.address.clone()).collect::<Vec<_>>();
+        let is_same = std::sync::Arc::ptr_eq(&older.others, &cluster.view.others);
+        if !is_same && addresses(&older) != addresses(&cluster.view) {
+            self.tell_seats(None, now);
         }
     }
 
@@ -124,11 +130,44 @@ impl Hub {
             max_players: opening.settings.max_players,
             needs_secret: opening.settings.secret.is_some(),
             token: opening.judged.admitted.token.clone(),
+            setup: self.setup_of_entry(room, code, &opening),
         };
         self.outputs.push_back(Output::Enter { connection, room: entry.clone() });
         if let Some(cluster) = &mut self.cluster {
             cluster.waiting.insert(connection, Box::new(Waiting::Enter { opening, entry, room, draws }));
         }
+    }
+
+    /// Returns the setup of the room that a hello opens.
+    pub(super) fn setup(
+        &self,
+        hello: &Hello,
+        settings: &RoomSettings,
+        (id, code): (RoomId, RoomCode),
+        opened: Instant,
+    ) -> Setup {
+        Setup {
+            id,
+            code,
+            app: hello.app.clone(),
+            environment: hello.environment.clone(),
+            settings: settings.clone(),
+            channels: hello.channels.clone(),
+            opened,
+            state_bytes_per_second: self.config.state_bytes_per_second,
+            spectators: hello.spectators(),
+        }
+    }
+
+    /// Returns what another node needs to reopen a room.
+    fn setup_of_entry(&self, room: RoomId, code: RoomCode, opening: &Opening) -> Bytes {
+        let has_key = self.cluster.as_ref().is_some_and(|cluster| cluster.pass_key().is_some());
+        let settings = &opening.settings;
+        if !has_key || settings.keep || settings.spectator_delay_ms > 0 || self.config.grace.is_zero() {
+            return Bytes::new();
+        }
+        let setup = self.setup(&opening.hello, settings, (room, code), Instant::ZERO);
+        room::log::head(&setup).into()
     }
 
     /// Handles the answer to [`Output::Enter`].
@@ -228,15 +267,15 @@ impl Hub {
         self.conclude(connection, &hello, Concluded::reject(answer, judged.guess), now);
     }
 
-    fn no_longer_waits(&mut self, connection: ConnectionId) -> Option<Waiting> {
+    pub(super) fn no_longer_waits(&mut self, connection: ConnectionId) -> Option<Waiting> {
         self.cluster.as_mut()?.waiting.remove(&connection).map(|waiting| *waiting)
     }
 
-    fn is_deciding(&self, connection: ConnectionId) -> bool {
+    pub(super) fn is_deciding(&self, connection: ConnectionId) -> bool {
         self.connections.get(&connection).is_some_and(|state| state.session.is_deciding())
     }
 
-    fn origin_of(&self, connection: ConnectionId) -> crate::Origin {
+    pub(super) fn origin_of(&self, connection: ConnectionId) -> crate::Origin {
         self.connections.get(&connection).map_or(crate::Origin::LOCAL, |state| state.origin)
     }
 }

@@ -2,9 +2,11 @@
 
 mod admin;
 mod admission;
+mod claim;
 mod cycle;
 mod delayed;
 mod events;
+mod expected;
 mod gone;
 mod host_timeout;
 mod index;
@@ -20,12 +22,13 @@ mod tokens;
 mod waiting;
 
 pub use admin::{
-    MatchFilter, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, USER_SEATS_MAX, UserSeats,
+    MatchFilter, NotThere, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, RoomRoster, USER_SEATS_MAX,
+    UserSeats,
 };
 pub use events::{HubEvent, Output, RoomSummary, Stats};
 pub use kept::KeptSeats;
 pub use memory::StateMemory;
-pub use waiting::{ClusterConfig, ClusterView, Entered, EnteredRoom, Located};
+pub use waiting::{ClaimAnswer, ClaimedRoom, ClusterConfig, ClusterView, Entered, EnteredRoom, Located};
 
 use crate::admission_policy::{AdmissionPolicy, AdmitAll, GuessLimits, Guesses, Origin};
 use crate::directory::Directory;
@@ -132,6 +135,8 @@ struct Connection {
     rhythm: Rhythm,
     /// Whether its client knows that a lost member may return.
     returns: bool,
+    /// Whether its client can claim its seat at another node.
+    moves: bool,
     /// The resume tokens of its session, while it can be resumed.
     family: Option<Family>,
     /// Set while it has no link: its session waits for another one, and its id only names that session.
@@ -277,6 +282,7 @@ impl Hub {
             seat: None,
             rhythm: Rhythm::new(now),
             returns: false,
+            moves: false,
             family: None,
             away: None,
             writable: true,

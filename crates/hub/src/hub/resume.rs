@@ -145,6 +145,7 @@ impl Hub {
                 | CloseReason::RoomEnded { .. }
                 | CloseReason::ServerShutdown
                 | CloseReason::TooSlow
+                | CloseReason::Moved { .. }
         );
         if is_of_hub && let Some(session) = family.sessions().last() {
             // Its member may detect the loss as late as this, and then retries for as long as a seat is kept.
@@ -231,7 +232,7 @@ impl Hub {
     }
 
     /// Ends a session that two clients claim: the hub cannot tell which one owns it.
-    fn revoke(&mut self, connection: ConnectionId, now: Instant) {
+    pub(super) fn revoke(&mut self, connection: ConnectionId, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         state.session.close(CloseReason::TokenReused, now);
         self.stats.tokens_reused += 1;
@@ -265,6 +266,7 @@ impl Hub {
         self.tell(room, room::Input::Back { member, link }, now);
         self.tell_of_link(room, member, connection, now);
         self.tell_reachable(connection, now);
+        self.tell_seat(connection);
         self.touch(connection, now);
         self.told_back(room, member, connection, false);
     }
@@ -304,6 +306,7 @@ impl Hub {
         let newer = self.connections.get_mut(&connection)?;
         newer.key = newer.key.or(state.key);
         newer.returns |= state.returns;
+        newer.moves |= state.moves;
         (newer.seat, newer.family, newer.lagged) = (Some((room, member)), Some(family), state.lagged);
         Some((room, member, state.session))
     }
@@ -381,7 +384,8 @@ impl Hub {
             let forgotten: Vec<SessionId> = match used {
                 Some(_) => family.renamed(welcome.session).into_iter().collect(),
                 None => {
-                    let anew = Family::new(welcome.session, &next);
+                    let mut anew = Family::new(welcome.session, &next);
+                    anew.follows(family.generation());
                     std::mem::replace(family, anew).sessions().collect()
                 }
             };
@@ -401,6 +405,7 @@ impl Hub {
         for (_, message) in missed.into_iter().filter(|(_, message)| is_news_still(message)) {
             self.send(connection, message, now);
         }
+        self.tell_seat(connection);
         self.told_back(room, member, connection, true);
     }
 }

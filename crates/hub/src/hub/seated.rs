@@ -1,9 +1,10 @@
 //! A room of a hub, and what the hub keeps beside it.
 
+use super::expected::Expected;
 use super::gone::Gone;
 use super::part::Part;
 use crate::admission_policy::Origin;
-use crate::cluster::ownership::RoomUid;
+use crate::cluster::ownership::{RoomUid, Term};
 use crate::room::Room;
 use parlor_proto::session::Outgoing;
 use parlor_proto::{ConnectionId, Instant, MemberId, RoomId};
@@ -32,6 +33,10 @@ pub(super) struct Seated {
     pub(super) keeper: Option<String>,
     /// Its name in the store of a cluster.
     pub(super) uid: Option<RoomUid>,
+    /// Its term there, when it was opened here.
+    pub(super) term: u64,
+    /// The seats that wait for their members, if it was reopened lately.
+    pub(super) expected: Option<Expected>,
     /// The latest time of its next flush, even without input.
     pub(super) release_at: Option<Instant>,
     pub(super) held: Held,
@@ -54,6 +59,8 @@ impl Seated {
             is_told: false,
             keeper: None,
             uid: None,
+            term: Term::FIRST.0,
+            expected: None,
             release_at: None,
             held: Held::default(),
             opener,

@@ -7,6 +7,9 @@ use parlor_proto::session::{Message, Outgoing, SendError};
 use parlor_proto::wire::control::{HandOverRefusal, LeaveReason, ToHub, ToMember};
 use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, PeerMisbehaved, RoomId, channel};
 
+/// What a member reads that cannot claim its seat where its room is.
+const ELSEWHERE: &str = "this room goes on at another server";
+
 impl Hub {
     pub(super) fn heard(&mut self, connection: ConnectionId, message: Message, now: Instant) {
         let Some((room, from)) = self.connections.get(&connection).and_then(|state| state.seat) else {
@@ -135,6 +138,7 @@ impl Hub {
                             state.session.set_epoch(epoch);
                         }
                     }
+                    self.tell_seats(Some(id), now);
                 }
                 room::Output::Succession(succession) => self.pass_on(id, &succession, now),
                 room::Output::Kept { number, entry } => {
@@ -188,6 +192,10 @@ impl Hub {
     fn remove(&mut self, connection: ConnectionId, reason: CloseReason, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         let seat = state.seat.take();
+        let reason = match reason {
+            CloseReason::Moved { .. } if !state.moves => CloseReason::RoomEnded { reason: ELSEWHERE.into() },
+            reason => reason,
+        };
         state.session.close(reason.clone(), now);
         self.touch(connection, now);
         if let Some((room, member)) = seat
@@ -226,7 +234,7 @@ impl Hub {
 fn growth(input: &room::Input) -> Option<Option<MemberId>> {
     match input {
         room::Input::Message { from, channel: channel::STATE | channel::REPLICAS, .. } => Some(Some(*from)),
-        room::Input::Join { .. } | room::Input::Flush => Some(None),
+        room::Input::Join { .. } | room::Input::Claimed { .. } | room::Input::Flush => Some(None),
         _ => None,
     }
 }

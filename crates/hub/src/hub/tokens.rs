@@ -29,6 +29,8 @@ pub(super) struct Family {
     /// The token that the newest one replaced.
     before: Option<Hash>,
     spent: VecDeque<Hash>,
+    /// How many tokens the seat has had.
+    generation: u32,
 }
 
 /// The validity of a token.
@@ -45,7 +47,33 @@ pub(super) enum Verdict {
 impl Family {
     pub(super) fn new(session: SessionId, token: &ResumeToken) -> Self {
         let (sessions, spent) = (VecDeque::from([session]), VecDeque::new());
-        Family { sessions, newest: Hash::of(token), before: None, spent }
+        Family { sessions, newest: Hash::of(token), before: None, spent, generation: 1 }
+    }
+
+    /// Continues a family of another hub, whose token of this generation was used.
+    pub(super) fn claimed(
+        session: SessionId,
+        used: &ResumeToken,
+        next: &ResumeToken,
+        generation: u32,
+    ) -> Self {
+        let mut family = Family { generation, ..Family::new(session, used) };
+        family.rotate(used, next);
+        family
+    }
+
+    /// Makes its newest token newer than one of this generation.
+    pub(super) fn follows(&mut self, generation: u32) {
+        self.generation = self.generation.max(generation.saturating_add(1));
+    }
+
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Returns the hash of its newest token.
+    pub(super) fn newest(&self) -> &[u8; 32] {
+        &self.newest.0
     }
 
     /// Judges a token. `is_shown` says whether the peer has proved receipt of the newest token. Until then
@@ -66,6 +94,7 @@ impl Family {
         let used = Hash::of(used);
         let spent = if used == self.newest { self.before.replace(used) } else { Some(self.newest) };
         self.newest = Hash::of(next);
+        self.generation = self.generation.saturating_add(1);
         if let Some(spent) = spent {
             push_bounded(&mut self.spent, spent);
         }

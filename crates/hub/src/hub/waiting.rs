@@ -2,11 +2,13 @@
 
 use crate::admission_policy::{Admitted, Guess, UsedToken};
 use crate::cluster::ownership::RoomUid;
+use crate::cluster::pass::{Pass, PassKey};
 use crate::cluster::placement::{self, OpenNode};
 use crate::cluster::tenure::{Decision, Standing};
+use bytes::Bytes;
 use parlor_proto::session::Rejection;
 use parlor_proto::wire::handshake::{Hello, ResumeToken, RetryAfter, RoomKind, RoomSettings, Welcome};
-use parlor_proto::{ConnectionId, Instant, RoomCode, RoomId};
+use parlor_proto::{ConnectionId, Epoch, Instant, MemberId, RoomCode, RoomId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,9 @@ use std::time::Duration;
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How long rooms go on at a node that decides nothing. Their members could not get another host, or back in.
 const LAPSED_MAX: Duration = Duration::from_secs(10 * 60);
+/// The retry time for a member whose room is being looked for.
+const CLAIM_AGAIN: Duration = Duration::from_millis(250);
+pub(super) const WAITING: &str = "too many players wait for this server's store";
 pub(super) const LAPSED: &str = "this server is cut off from its store for a moment";
 const DRAINING: &str = "this server takes no new rooms, and no other one does either";
 
@@ -23,11 +28,13 @@ const DRAINING: &str = "this server takes no new rooms, and no other one does ei
 pub struct ClusterConfig {
     /// The maximum number of hellos that wait for the store.
     pub waiting_max: usize,
+    /// The key of the cluster's passes. Without it rooms end with their node.
+    pub pass_key: Option<PassKey>,
 }
 
 impl Default for ClusterConfig {
     fn default() -> Self {
-        ClusterConfig { waiting_max: 1_024 }
+        ClusterConfig { waiting_max: 1_024, pass_key: None }
     }
 }
 
@@ -65,6 +72,55 @@ pub struct EnteredRoom {
     pub needs_secret: bool,
     /// The token that opens it, which may open no other one.
     pub token: Option<UsedToken>,
+    /// How it is set up, for another node that reopens it: the head of its log. Empty if it ends with its node.
+    pub setup: Bytes,
+}
+
+/// A room of which a member claims its seat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedRoom {
+    /// Its code.
+    pub code: RoomCode,
+    /// Its name for ever.
+    pub uid: RoomUid,
+    /// The term that the member knows. The room's is this one or a later one.
+    pub term: u64,
+    /// Whether this hub has it already.
+    pub is_here: bool,
+    /// The member.
+    pub member: MemberId,
+    /// The epoch of which the member is the authority; `None` for another member.
+    pub hosts: Option<Epoch>,
+    /// The user of the member's admission token, who may be banned.
+    pub user: Option<String>,
+    /// The game's name.
+    pub app: String,
+    /// The game's environment.
+    pub environment: String,
+}
+
+/// Whose a claimed room is: the answer to [`Output::Claim`](super::Output::Claim).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimAnswer {
+    /// This node's from now on, to be reopened by this hub.
+    Reopened {
+        /// Its term.
+        term: u64,
+        /// Its [`setup`](EnteredRoom::setup).
+        setup: Bytes,
+        /// Its last [roster](crate::room::roster::Roster); empty if it had none yet.
+        roster: Bytes,
+    },
+    /// This hub's already.
+    Here,
+    /// At another hub, with the address to send the member to.
+    At(String),
+    /// Its owner may live, or its host has not come yet; or the store does not answer.
+    Later,
+    /// It is over.
+    Gone,
+    /// The member's user is banned.
+    Barred,
 }
 
 /// Where a room is: the answer to [`Output::Locate`](super::Output::Locate).
@@ -148,6 +204,7 @@ pub(super) struct Opening {
 pub(super) enum Waiting {
     Locate { hello: Hello, received: Received },
     Enter { opening: Opening, entry: EnteredRoom, room: RoomId, draws: u32 },
+    Claim { hello: Hello, pass: Pass, received: Received },
 }
 
 /// The hub's part in its cluster.
@@ -182,6 +239,10 @@ impl Cluster {
     /// Whether the node has decided nothing for so long that its rooms end.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.lapsed_since.is_some_and(|since| now.saturating_since(since) >= LAPSED_MAX)
+    }
+
+    pub(super) fn pass_key(&self) -> Option<&PassKey> {
+        self.config.pass_key.as_ref()
     }
 
     /// Returns the places that are kept for rooms that are not open yet.
@@ -219,6 +280,10 @@ impl Cluster {
 
 pub(super) fn later(detail: &str) -> Rejection {
     Rejection::RetryAfter(RetryAfter { after: RETRY_AFTER, detail: detail.into() })
+}
+
+pub(super) fn soon(detail: &str) -> Rejection {
+    Rejection::RetryAfter(RetryAfter { after: CLAIM_AGAIN, detail: detail.into() })
 }
 
 /// Returns how many places a room takes: its delayed copy has one of its own.

@@ -60,7 +60,7 @@ impl Room {
         self.budgets.set_path(member, None);
     }
 
-    fn connected(&mut self, member: MemberId, connected: bool) {
+    pub(super) fn connected(&mut self, member: MemberId, connected: bool) {
         let presence = self.members.get(member).map(|member| member.info.presence);
         if let Some(presence) = presence {
             self.members.measured(Presence { connected, slow: false, ..presence });

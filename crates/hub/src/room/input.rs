@@ -1,5 +1,6 @@
 //! The inputs of a room.
 
+use super::roster::{ClaimedSeat, Reopening};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use parlor_proto::wire::control::{LeaveReason, Presence};
@@ -128,6 +129,15 @@ pub enum Input {
     HostSilent {
         /// The members that were heard meanwhile.
         heard: Vec<MemberId>,
+    },
+    /// The room begins again at another node, with its members away. The first input of such a room.
+    Reopened(Reopening),
+    /// A member claimed its seat and has a new session.
+    Claimed {
+        /// The member.
+        seat: ClaimedSeat,
+        /// Whether messages may have been lost.
+        gap: bool,
     },
     /// All pending input was handled: send what is due.
     Flush,

@@ -12,6 +12,7 @@
 //! The room's machine is deterministic, so a log of its inputs determines its whole history: [`replay`] gives
 //! identical outputs. A truncated log (its server was killed) replays up to the cut.
 
+use super::roster::{ClaimedSeat, Reopening, Roster};
 use super::{Input, Output, Room, Setup, SetupError};
 use bytes::Bytes;
 use parlor_proto::wire::control::{LeaveReason, Presence};
@@ -104,6 +105,19 @@ pub fn entry(at: Instant, input: &Input) -> Vec<u8> {
 /// [`LogError`] if the head is not that of a log.
 pub fn replay(log: Bytes) -> Result<Replay, LogError> {
     let mut reader = Reader::new(log);
+    let setup = read_head(&mut reader)?;
+    Ok(Replay { room: Room::new(setup)?, reader, entries: 0 })
+}
+
+/// Returns the setup of which [`head`] wrote this.
+///
+/// # Errors
+/// [`LogError`] if it is not the head of a log.
+pub fn setup_of(head: Bytes) -> Result<Setup, LogError> {
+    read_head(&mut Reader::new(head))
+}
+
+fn read_head(reader: &mut Reader) -> Result<Setup, LogError> {
     if reader.take(MAGIC.len()).ok().as_deref() != Some(MAGIC) {
         return Err(LogError::NotALog);
     }
@@ -112,8 +126,7 @@ pub fn replay(log: Bytes) -> Result<Replay, LogError> {
         Ok(other) => return Err(LogError::Version(other)),
         Err(_) => return Err(LogError::NotALog),
     }
-    let setup = read_setup(&mut reader).map_err(|error| LogError::Malformed { entry: 0, error })?;
-    Ok(Replay { room: Room::new(setup)?, reader, entries: 0 })
+    read_setup(reader).map_err(|error| LogError::Malformed { entry: 0, error })
 }
 
 /// An iterator over the steps of a replayed room. See [`replay`].
@@ -212,6 +225,8 @@ fn kind(input: &Input) -> u8 {
         Input::Lost { .. } => 11,
         Input::Returned { .. } => 12,
         Input::Forget { .. } => 13,
+        Input::Reopened(_) => 14,
+        Input::Claimed { .. } => 15,
     }
 }
 
@@ -252,6 +267,16 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             out.put_varint((*bytes_per_second).into());
         }
         Input::Forget { member } => out.put_varint(member.0.into()),
+        Input::Reopened(Reopening { roster, order }) => {
+            out.put_varint(*order);
+            roster.write(out);
+        }
+        Input::Claimed { seat: ClaimedSeat { member, name, user, link, spectates }, gap } => {
+            out.put_varint(member.0.into());
+            write_joined(out, name, user.as_deref(), *link);
+            out.put_bool(*spectates);
+            out.put_bool(*gap);
+        }
         Input::Returned { member, name, user, link } => {
             out.put_varint(member.0.into());
             write_joined(out, name, user.as_deref(), *link);
@@ -325,6 +350,16 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
             Input::Returned { member, name, user, link }
         }
         13 => Input::Forget { member: member(body)? },
+        14 => {
+            let order = body.varint()?;
+            Input::Reopened(Reopening { roster: Roster::read(body)?, order })
+        }
+        15 => {
+            let member = member(body)?;
+            let (name, user, link) = read_joined(body)?;
+            let seat = ClaimedSeat { member, name, user, link, spectates: body.bool("spectates")? };
+            Input::Claimed { seat, gap: body.bool("gap")? }
+        }
         9 => Input::Back { member: member(body)?, link: LinkKind::from_wire(body.u8()?) },
         10 => Input::Restarted { member: member(body)?, link: LinkKind::from_wire(body.u8()?) },
         6 => Input::End { reason: CloseReason::read(body)? },

@@ -78,6 +78,11 @@ impl Members {
         }
     }
 
+    /// Gives new members ids from this one on: those below have been given.
+    pub(super) fn number_from(&mut self, next: u32) {
+        self.next = next;
+    }
+
     pub(super) fn seat(
         &mut self,
         name: String,

@@ -19,8 +19,10 @@ mod pasts;
 mod paths;
 mod primary;
 mod relay;
+mod reopen;
 mod replicas;
 mod returns;
+pub mod roster;
 mod setup;
 mod spectators;
 mod state;
@@ -372,6 +374,8 @@ impl Room {
             Input::Measured(presence) => self.measured(presence),
             Input::Flush => return self.flush(now),
             Input::End { reason } => self.end(&reason),
+            Input::Reopened(reopening) => self.reopen(reopening),
+            Input::Claimed { seat, gap } => self.claimed(seat, gap, now),
         }
         Ok(())
     }
@@ -383,20 +387,34 @@ impl Room {
 
     /// Announces a member that has just taken its seat.
     fn seated(&mut self, newcomer: MemberId, now: Instant) {
+        self.receives(newcomer);
+        self.keep_joined(newcomer);
+        self.greet(newcomer, now);
+        self.announce(newcomer);
+        self.greet_with_primary(newcomer);
+    }
+
+    /// Begins the streams of state to a member that has just taken its seat.
+    fn receives(&mut self, newcomer: MemberId) {
         if self.sends_to(newcomer) {
             if self.authority.member().is_some_and(|authority| authority != newcomer) {
                 self.state.add(newcomer);
             }
             self.replicas.add(newcomer);
         }
-        self.keep_joined(newcomer);
-        self.greet(newcomer, now);
+    }
+
+    /// Tells the others of a newcomer.
+    fn announce(&mut self, newcomer: MemberId) {
         let info = self.members.get(newcomer).expect("it was just seated").info.clone();
         let (news, told) = (ToMember::Joined(info), self.seers_of(newcomer));
         if let Some(spectators) = self.told_spectators(&[newcomer]) {
             self.control(told.clone(), &spectators);
         }
         self.control(told, &news);
+    }
+
+    fn greet_with_primary(&mut self, newcomer: MemberId) {
         if self.is_player(newcomer) && self.primary.joined(newcomer) {
             self.tell_primary(self.members.ids().collect());
         } else if self.primary.primary().is_some() {

@@ -179,6 +179,11 @@ impl State {
         self.configure(member);
     }
 
+    /// Begins with this epoch, of which nothing has come yet.
+    pub(super) fn begin(&mut self, epoch: Epoch) {
+        self.numbers_from = DeliveryId::first_number(epoch);
+    }
+
     /// Makes the held state authoritative and sends all of it to `heir`, under `epoch`. Messages to the old
     /// authority up to the number `untaken` may be partly included; if so, the state is first rolled back to
     /// the last complete version.

@@ -173,12 +173,15 @@ impl Prepared {
             let handshake_time = config.handshake_time.min(limits::HANDSHAKE_TIMEOUT);
             for (own, (worker, begin)) in workers.iter_mut().zip(self.begins).enumerate() {
                 let Begin { mut hub, inputs, entrance } = begin;
-                let is_node = services.as_ref().is_some_and(|services| services.node().is_some());
-                hub.cluster = is_node.then(ClusterConfig::default);
+                let node = services.as_ref().and_then(|services| services.node());
+                let is_node = node.is_some();
+                let pass_key = node.as_ref().map(|node| node.pass_key());
+                hub.cluster = pass_key
+                    .map(|pass_key| ClusterConfig { pass_key: Some(pass_key), ..ClusterConfig::default() });
                 let hub = Hub::with_policy(hub, Box::new(access.clone()));
                 worker.begin(WorkerStart {
                     hub,
-                    clock: self.clock,
+                    clock: if is_node { self.clock.of_node() } else { self.clock },
                     access: access.clone(),
                     handshake_time,
                     inputs,

@@ -34,6 +34,8 @@ pub(super) enum Input {
     Rooms { query: RoomQuery, answer: oneshot::Sender<RoomPage> },
     /// Asks for a room and its members.
     Details { code: RoomCode, answer: oneshot::Sender<Option<RoomDetails>> },
+    /// Ends a room that another node has.
+    MoveRoom { code: RoomCode, address: String, answer: oneshot::Sender<Result<(), NotThere>> },
     /// Ends a room.
     EndRoom { code: RoomCode, reason: String, answer: oneshot::Sender<Result<(), NotThere>> },
     /// Removes a member.
@@ -230,6 +232,7 @@ impl Shards {
             query.limit = limit - page.rooms.len();
             let part = shard.ask(|answer| Input::Rooms { query: query.clone(), answer }).await?;
             page.rooms.extend(part.rooms);
+            page.rosters.extend(part.rosters);
             page.looked_at += part.looked_at;
             page.last = part.last.or(page.last);
             query.after = part.next;
@@ -274,6 +277,14 @@ impl Shards {
     /// [`Stopped`], and [`NotThere`] within.
     pub async fn end_room(&self, code: RoomCode, reason: String) -> Result<Result<(), NotThere>, Stopped> {
         self.home(code).ask(|answer| Input::EndRoom { code, reason, answer }).await
+    }
+
+    /// Ends a room that another node has, at this address: its members claim their seats there.
+    ///
+    /// # Errors
+    /// [`Stopped`], and [`NotThere`] within.
+    pub async fn move_room(&self, code: RoomCode, address: String) -> Result<Result<(), NotThere>, Stopped> {
+        self.home(code).ask(|answer| Input::MoveRoom { code, address, answer }).await
     }
 
     /// Removes a member of a room and sends all members the reason.
@@ -374,6 +385,7 @@ mod tests {
             let last = part.last().copied();
             let page = RoomPage {
                 rooms: part.iter().filter(|code| **code == wanted).map(|code| summary(*code)).collect(),
+                rosters: Vec::new(),
                 next: last.filter(|last| codes.last() != Some(last)),
                 looked_at: part.len(),
                 last,

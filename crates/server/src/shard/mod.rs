@@ -131,7 +131,7 @@ impl Driver {
                 self.waited(waited);
             }
             if let Some(node) = &self.beside.node {
-                self.hub.handle_view(node.view());
+                self.hub.handle_view(node.view(), self.clock.now());
             }
             let now = self.clock.now();
             batch.drain(..).for_each(|input| self.take(input, now));
@@ -209,6 +209,9 @@ impl Driver {
             Input::Room { code, answer } => drop(answer.send(self.hub.room(code))),
             Input::Rooms { query, answer } => drop(answer.send(self.hub.rooms(&query))),
             Input::Details { code, answer } => drop(answer.send(self.hub.room_details(code))),
+            Input::MoveRoom { code, address, answer } => {
+                let _ = answer.send(self.hub.move_room(code, address, now));
+            }
             Input::EndRoom { code, reason, answer } => {
                 let _ = answer.send(self.hub.end_room(code, reason, now));
             }
@@ -286,12 +289,13 @@ impl Driver {
     /// Passes in an answer of the store.
     fn answered(&mut self, answer: Answer) {
         if let Some(node) = &self.beside.node {
-            self.hub.handle_view(node.view());
+            self.hub.handle_view(node.view(), self.clock.now());
         }
         let now = self.clock.now();
         match answer {
             Answer::Located(connection, located) => self.hub.handle_located(connection, located, now),
             Answer::Entered(connection, entered) => self.hub.handle_entered(connection, entered, now),
+            Answer::Claimed(connection, claimed) => self.hub.handle_claimed(connection, claimed, now),
         }
     }
 
@@ -330,7 +334,10 @@ impl Driver {
                 Output::Event(hub_event) => {
                     self.events.tell(hub_event, &mut self.peers, self.beside.recorder.as_mut())
                 }
-                asked @ (Output::Locate { .. } | Output::Enter { .. } | Output::Left { .. }) => {
+                asked @ (Output::Locate { .. }
+                | Output::Enter { .. }
+                | Output::Claim { .. }
+                | Output::Left { .. }) => {
                     if let Some(node) = &mut self.beside.node {
                         node.ask(asked);
                     }

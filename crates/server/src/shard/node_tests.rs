@@ -8,9 +8,13 @@ use crate::node::{FoundElsewhere, Node, NodeShard, Wanted};
 use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use parlor_hub::cluster::pass::PassKey;
 use parlor_hub::cluster::placement::OpenNode;
 use parlor_hub::cluster::tenure::Standing;
-use parlor_hub::{ClusterConfig, ClusterView, Config, Entered, EnteredRoom, Hub, Located, Origin, RoomUid};
+use parlor_hub::{
+    ClaimAnswer, ClaimedRoom, ClusterConfig, ClusterView, Config, Entered, EnteredRoom, Hub, Located, Origin,
+    RoomUid,
+};
 use parlor_proto::session::{Event, Rejection};
 use parlor_proto::wire::handshake::{Hello, Refusal};
 use parlor_proto::{MemberId, RoomCode};
@@ -61,6 +65,14 @@ impl Node for InMemory {
 
     fn drain(&self) -> BoxFuture<'static, ()> {
         unreachable!("shards drain nothing")
+    }
+
+    fn pass_key(&self) -> PassKey {
+        unreachable!("these hubs give no passes")
+    }
+
+    fn claim(&self, _: usize, _: ClaimedRoom) -> BoxFuture<'static, ClaimAnswer> {
+        unreachable!("a hub without a key asks for no seat")
     }
 
     fn locate(&self, wanted: Wanted) -> BoxFuture<'static, Located> {

@@ -130,6 +130,12 @@ fn transcript(step: &Step, opened: Instant) -> Option<String> {
         Input::Away { member, reason } => format!("member {member} {reason}, and its seat is kept"),
         Input::Back { member, link } => format!("member {member} is back over {}", link.as_str()),
         Input::Restarted { member, link } => format!("member {member} begins anew over {}", link.as_str()),
+        Input::Reopened(reopening) => {
+            format!("the room of another node is reopened with {} members", reopening.roster.members.len())
+        }
+        Input::Claimed { seat, .. } => {
+            format!("member {} claims its seat as {:?} over {}", seat.member, seat.name, seat.link.as_str())
+        }
         Input::HostSilent { .. } => "nothing is heard of the host".to_owned(),
         Input::Message { .. }
         | Input::Fate { .. }

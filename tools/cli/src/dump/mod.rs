@@ -219,6 +219,20 @@ impl Dump {
                 self.streams.retain(|(_, end, source), _| *end != member && *source != Some(member));
                 put(Way::Up, Some(member), What::Became(format!("begins anew over {}", link.as_str())));
             }
+            Input::Reopened(reopening) => {
+                let members = reopening.roster.members.len();
+                put(
+                    Way::Up,
+                    None,
+                    What::Became(format!("is reopened at another node with {members} members")),
+                );
+            }
+            Input::Claimed { seat, .. } => {
+                self.streams
+                    .retain(|(_, end, source), _| *end != seat.member && *source != Some(seat.member));
+                let link = seat.link.as_str();
+                put(Way::Up, Some(seat.member), What::Became(format!("claims its seat over {link}")));
+            }
             Input::HostSilent { .. } => {
                 put(Way::Up, None, What::Became("nothing is heard of the host".to_owned()))
             }
