@@ -4,6 +4,7 @@
 //! incarnation and term; what changes it names all three. This node keeps what it entered, compares it with the rows
 //! once a second, and enters again what the store lost.
 
+mod claims;
 mod listing;
 mod reconcile;
 mod sweep;
@@ -14,15 +15,18 @@ use crate::store::{
     EnteredRow, FoundRoom, LivePage, LiveQuery, NewLiveRoom, NodeName, NodeState, Owner, RoomKey, Store,
     StoreError,
 };
+use claims::ClaimCounts;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use data_encoding::HEXLOWER;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use listing::Listed;
+use parlor_hub::cluster::pass::PassKey;
 use parlor_hub::cluster::placement::OpenNode;
-use parlor_hub::{ClusterView, Entered, EnteredRoom, Located, RoomUid};
+use parlor_hub::{ClaimAnswer, ClaimedRoom, ClusterView, Entered, EnteredRoom, Located, RoomUid};
 use parlor_proto::RoomCode;
+use parlor_proto::wire::handshake::RoomKind;
 use parlor_server::embed::{ElsewhereRoom, FoundElsewhere, Node, Shards, Wanted, lock};
 use parlor_server::realm::ENVIRONMENT;
 use parlor_transport::discovery::ServerAddress;
@@ -54,6 +58,8 @@ struct Inner {
     others: Mutex<Others>,
     located: [AtomicU64; 4],
     fenced: [AtomicU64; 3],
+    claims: ClaimCounts,
+    pass_key: PassKey,
 }
 
 /// A room of this node.
@@ -62,6 +68,12 @@ struct OwnRoom {
     listed: Listed,
     /// Whether the store has another room under its code: it is found at this node alone.
     is_homeless: bool,
+}
+
+impl OwnRoom {
+    fn new(new: NewLiveRoom) -> Self {
+        OwnRoom { new, listed: Listed::default(), is_homeless: false }
+    }
 }
 
 /// What the hubs know of the other nodes.
@@ -96,7 +108,7 @@ impl Directory {
         build: &str,
         standing: StandingView,
         nodes: NodesView,
-        addresses: Vec<ServerAddress>,
+        (addresses, pass_key): (Vec<ServerAddress>, PassKey),
     ) -> Self {
         let others = Others { of: nodes.get(), open: Arc::default(), rooms_elsewhere: 0, load_permille: 0 };
         Directory(Arc::new(Inner {
@@ -112,6 +124,8 @@ impl Directory {
             others: Mutex::new(others),
             located: Default::default(),
             fenced: Default::default(),
+            claims: ClaimCounts::default(),
+            pass_key,
         }))
     }
 
@@ -296,10 +310,12 @@ impl Node for Directory {
             has_secret: room.needs_secret,
             max_players: room.max_players.into(),
             token: room.token,
+            setup: (!room.setup.is_empty()).then(|| room.setup.to_vec()),
+            // Whoever opens a room is its first member.
+            host: (room.kind != RoomKind::Match).then_some(0),
         };
         // Before the row is there: a row of this node that it does not know is deleted.
-        let own = OwnRoom { new: new.clone(), listed: Listed::default(), is_homeless: false };
-        lock(&self.0.rooms).insert(room.code, own);
+        lock(&self.0.rooms).insert(room.code, OwnRoom::new(new.clone()));
         async move {
             let (code, uid) = (room.code, new.uid.clone());
             let entered = directory.enter_row(new).await;
@@ -309,6 +325,15 @@ impl Node for Directory {
             entered
         }
         .boxed()
+    }
+
+    fn pass_key(&self) -> PassKey {
+        self.0.pass_key.clone()
+    }
+
+    fn claim(&self, shard: usize, room: ClaimedRoom) -> BoxFuture<'static, ClaimAnswer> {
+        let directory = self.clone();
+        async move { directory.claim_room(shard, room).await }.boxed()
     }
 
     fn left(&self, code: RoomCode, uid: RoomUid) {

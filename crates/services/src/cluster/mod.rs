@@ -35,6 +35,7 @@ use futures_util::FutureExt;
 use lease::{Lease, Load, Reconcile, Shared};
 use line::{Handlers, Line, OpenLine};
 use nodes::{Nodes, NodesView};
+use parlor_hub::cluster::pass::PassKey;
 use parlor_server::Time;
 use parlor_server::embed::{Shards, lock};
 use parlor_transport::discovery::ServerAddress;
@@ -42,6 +43,9 @@ use standing::StandingView;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use tokio::runtime::Handle;
+
+/// The store's name for the key of passes.
+const PASS_KEY: &str = "pass-key";
 
 /// Interval at which the rooms and connections of this node are counted.
 const COUNT: Duration = Duration::from_millis(500);
@@ -77,6 +81,8 @@ pub(crate) enum ClusterError {
     Clock(#[from] StoreError),
     #[error(transparent)]
     Line(#[from] LineError),
+    #[error("the system gives no random numbers: {0}")]
+    Random(getrandom::Error),
 }
 
 /// This server as a node of a cluster.
@@ -118,9 +124,18 @@ impl Cluster {
             line: open.line().address().to_text(),
             build: env!("CARGO_PKG_VERSION").to_owned(),
         };
+        let proposed: [u8; 32] = parlor_server::embed::random().map_err(ClusterError::Random)?;
+        let kept = store.keep_secret(PASS_KEY, &proposed).await?;
+        let pass_key = PassKey::of(&kept);
         let (build, standing) = (facts.build.clone(), shared.standing.clone());
-        let directory =
-            Directory::new(store.clone(), config.node.clone(), &build, standing, view.clone(), addresses);
+        let directory = Directory::new(
+            store.clone(),
+            config.node.clone(),
+            &build,
+            standing,
+            view.clone(),
+            (addresses, pass_key),
+        );
         let lease =
             Lease::start(store.clone(), config.node.clone(), facts, Arc::clone(&shared), nodes).await?;
         let (node, line) = (config.node.clone(), open.line().clone());

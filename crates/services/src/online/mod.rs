@@ -223,6 +223,7 @@ impl Online {
     /// Starts the threads.
     pub(crate) async fn start(config: OnlineConfig, store: Store, parts: Parts) -> Result<Self, OnlineError> {
         let Parts { access, shards, clock, time, metrics, kept, apps, is_development, addresses } = parts;
+        let clock = if config.cluster.is_some() { clock.of_node() } else { clock };
         let games = Games::open(config.games.as_deref(), is_development, &config.rules)?;
         let webhook = config.webhook.as_ref().map(webhook::Target::new).transpose()?.map(Arc::new);
         let signing = store.keep_secret(SIGNING_KEY, SigningKey::generate()?.to_kept()).await?;
@@ -466,6 +467,7 @@ impl core::convert::From<ClusterError> for OnlineError {
             ClusterError::Store(error) => OnlineError::Store(error),
             ClusterError::Clock(error) => OnlineError::Verb(error),
             ClusterError::Line(error) => OnlineError::Line(error),
+            ClusterError::Random(error) => no_randomness(error).into(),
         }
     }
 }

@@ -204,6 +204,10 @@ pub(super) fn figures(to: &mut Figures, cluster: &Cluster) {
     to.gauges("parlor_nodes", "Nodes of the cluster, as this one sees them", counts);
     let located = cluster.directory().located().map(|(answer, count)| ([("answer", answer)], count));
     to.counters("parlor_located", "Rooms that were looked for in the store, by where they were", located);
+    let claims = cluster.directory().claims().map(|(answer, count)| ([("answer", answer)], count));
+    to.counters("parlor_claims", "Seats of other nodes that were claimed here, by the answer", claims);
+    let reopened = cluster.directory().reopened().map(|(kind, count)| ([("kind", kind)], count));
+    to.counters("parlor_rooms_reopened", "Rooms of nodes that are gone, reopened here", reopened);
     let fenced = cluster.directory().fenced().map(|(what, count)| ([("what", what)], count));
     to.counters("parlor_fenced", "Writes that rows of other nodes, or of a later start, held back", fenced);
 }

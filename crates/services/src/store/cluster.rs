@@ -53,7 +53,22 @@ pub(crate) struct NewLiveRoom {
     pub(crate) max_players: u64,
     /// The token that opens it.
     pub(crate) token: Option<UsedToken>,
+    /// What another node needs to reopen it; `None` if it ends with its node.
+    pub(crate) setup: Option<Vec<u8>>,
+    /// The host; `None` in a match.
+    pub(crate) host: Option<u64>,
 }
+
+/// Who is in a room, for the node that reopens it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredRoster {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) host: Option<u64>,
+    pub(crate) epoch: u64,
+}
+
+/// What is written of a room once a second, if it has changed.
+pub(crate) type ListedRoom = (RoomKey, Counts, Option<StoredRoster>);
 
 /// A node that has rooms.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -262,19 +277,24 @@ impl Store {
         .await
     }
 
-    /// Changes what is listed of a node's rooms. Returns how many of them it still has.
+    /// Changes what is listed of a node's rooms, and who is in them. Returns how many of them it still has.
     pub(crate) async fn list_live_rooms_as(
         &self,
         owner: &Owner,
-        rooms: &[(RoomKey, Counts)],
+        rooms: &[ListedRoom],
     ) -> Result<u64, StoreError> {
-        let entry = |(key, counts): &(RoomKey, Counts)| {
+        let entry = |(key, counts, roster): &ListedRoom| {
             let Counts { members, away, players, spectators } = counts;
             let mut entry = key.to_json();
             entry["members"] = (*members).into();
             entry["away"] = (*away).into();
             entry["players"] = (*players).into();
             entry["spectators"] = (*spectators).into();
+            if let Some(StoredRoster { bytes, host, epoch }) = roster {
+                entry["roster"] = HEXLOWER.encode(bytes).into();
+                entry["host"] = (*host).into();
+                entry["epoch"] = (*epoch).into();
+            }
             entry
         };
         let rooms = Value::Array(rooms.iter().map(entry).collect()).to_string();
@@ -282,9 +302,12 @@ impl Store {
         self.write_sparing(move |sql| {
             sql.change(
                 "UPDATE live_rooms r
-                 SET members = d.members, away = d.away, players = d.players, spectators = d.spectators
+                 SET members = d.members, away = d.away, players = d.players, spectators = d.spectators,
+                     roster = COALESCE(decode(d.roster, 'hex'), r.roster), host = COALESCE(d.host, r.host),
+                     epoch = COALESCE(d.epoch, r.epoch)
                  FROM jsonb_to_recordset($1::text::jsonb) AS d(code text, uid text, term bigint,
-                     members bigint, away bigint, players bigint, spectators bigint)
+                     members bigint, away bigint, players bigint, spectators bigint, roster text, host bigint,
+                     epoch bigint)
                  WHERE r.code = d.code AND r.uid = decode(d.uid, 'hex') AND r.term = d.term
                      AND r.node = $2 AND r.incarnation = $3",
                 params![&rooms, &owner.node, owner.incarnation],
@@ -386,11 +409,12 @@ fn insert(sql: &mut dyn Sql, new: &NewLiveRoom) -> Done<u64> {
     sql.change(
         concat!(
             "INSERT INTO live_rooms (code, uid, term, node, incarnation, address, app, environment, kind, label,
-             has_secret, max_players, members, away, players, spectators, opened_us)
+             has_secret, max_players, members, away, players, spectators, opened_us, setup, host)
          SELECT $1::text, decode($2::text, 'hex'), $3::bigint, n.id, n.incarnation, $4::text, $5::text, $6::text,
              $7::text, $8::text, $9::bigint, $10::bigint, 0, 0, 0, 0, ",
             now_us!(),
-            " FROM nodes n WHERE n.id = $11 AND n.incarnation = $12 AND n.state <> 'gone'
+            ", $11::bytea, $12::bigint
+             FROM nodes n WHERE n.id = $13 AND n.incarnation = $14 AND n.state <> 'gone'
              ON CONFLICT (code) DO NOTHING"
         ),
         params![
@@ -404,6 +428,8 @@ fn insert(sql: &mut dyn Sql, new: &NewLiveRoom) -> Done<u64> {
             &new.label,
             new.has_secret,
             new.max_players,
+            new.setup.as_deref(),
+            new.host,
             &new.owner.node,
             new.owner.incarnation,
         ],

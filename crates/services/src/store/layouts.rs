@@ -60,6 +60,7 @@ const LAYOUTS: &[&str] = &[
     include_str!("layout_8.sql"),
     include_str!("layout_9.sql"),
     include_str!("layout_10.sql"),
+    include_str!("layout_11.sql"),
 ];
 
 /// The newest layout that this server knows.

@@ -18,6 +18,7 @@ mod backup;
 mod bans;
 mod board_log;
 mod boards;
+mod claims;
 mod cluster;
 mod definitions;
 mod due;
@@ -63,9 +64,10 @@ mod worker;
 pub use backup::{BackupFacts, check_backup};
 pub use board_log::LoggedChanges;
 pub use boards::{BOARD_BYTES_MAX, BOARDS_MAX, BoardNumber, EndedSeason, StoredBoard, StoredSeason};
+pub(crate) use claims::{ClaimedRow, RoomClaim, TakenRoom};
 pub(crate) use cluster::{
-    Counts, EnteredRow, FoundRoom, LiveListing, LivePage, LiveQuery, MatchQuery, NewLiveRoom, OwnedRow,
-    Owner, RoomKey,
+    Counts, EnteredRow, FoundRoom, ListedRoom, LiveListing, LivePage, LiveQuery, MatchQuery, NewLiveRoom,
+    OwnedRow, Owner, RoomKey, StoredRoster,
 };
 pub use definitions::{DEFINITION_BYTES_MAX, DEFINITIONS_MAX, DefinitionKind, StoredDefinition};
 pub use entries::{

@@ -1,5 +1,6 @@
 //! Compares the rooms of this node with their rows.
 
+use super::listing::Listed;
 use super::{Directory, Fenced};
 use crate::store::{EnteredRow, NewLiveRoom, OwnedRow, Owner, RoomKey, StoreError};
 use core::time::Duration;
@@ -9,8 +10,6 @@ use std::collections::HashMap;
 
 /// How long a row of this node may be unknown to it: its room may be about to open.
 const ORPHAN_AGE: Duration = Duration::from_secs(30);
-/// The reason that members read when their room ends because another node has it.
-const ELSEWHERE: &str = "this room goes on at another server";
 
 impl Directory {
     /// Compares the rooms here with the rows, as the node's incarnation. Returns whether that is done.
@@ -85,8 +84,12 @@ impl Directory {
         if self.with_own(code, &new.uid, |_| ()).is_none() {
             return Ok(());
         }
+        let uid = new.uid.clone();
         match self.0.store.enter_live_room(NewLiveRoom { owner: owner.clone(), token: None, ..new }).await? {
-            EnteredRow::Done => tracing::info!(%code, "a room that the store had lost is entered again"),
+            EnteredRow::Done => {
+                tracing::info!(%code, "a room that the store had lost is entered again");
+                self.with_own(code, &uid, |own| own.listed = Listed::default());
+            }
             EnteredRow::Taken | EnteredRow::Used | EnteredRow::Fenced => self.count_fenced(Fenced::Keep, 1),
         }
         Ok(())
@@ -99,13 +102,16 @@ impl Directory {
         self.with_own(code, &new.uid, |own| own.is_homeless = true);
     }
 
-    /// Another node has the room: it ends here.
+    /// Another node has the room: it ends here, and its members are sent there.
     async fn give_up(&self, code: RoomCode, new: &NewLiveRoom, row: &OwnedRow, shards: &Shards) {
         tracing::warn!(%code, node = %row.owner.node, term = row.key.term, "another node has this room: it ends here");
         self.count_fenced(Fenced::Keep, 1);
         self.forget(code, &new.uid);
         // A shard that has stopped has no rooms.
-        let _ = shards.end_room(code, ELSEWHERE.to_owned()).await;
+        let nodes = self.0.nodes.get();
+        let owner = nodes.serving().find(|node| node.id.as_str() == row.owner.node);
+        let address = owner.map(|node| node.address.clone()).unwrap_or_default();
+        let _ = shards.move_room(code, address).await;
     }
 
     fn set_term(&self, code: RoomCode, key: &RoomKey, term: u64) {

@@ -52,6 +52,8 @@ fn new(owner: &Owner) -> NewLiveRoom {
         label: String::new(),
         has_secret: false,
         max_players: 4,
+        setup: None,
+        host: None,
         token: None,
     }
 }
@@ -70,10 +72,10 @@ async fn threat_34_what_an_earlier_incarnation_writes_changes_nothing() {
     let row = rig.row().await.unwrap();
     assert_eq!((row.key.term, &row.owner), (2, &present));
     let counts = Counts { members: 9, ..Counts::default() };
-    let listed = rig.store.list_live_rooms_as(&zombie, &[(key.clone(), counts)]).await;
+    let listed = rig.store.list_live_rooms_as(&zombie, &[(key.clone(), counts, None)]).await;
     assert_eq!(listed, Ok(0), "what is listed");
     // By the term alone, too.
-    let listed = rig.store.list_live_rooms_as(&present, &[(key.clone(), counts)]).await;
+    let listed = rig.store.list_live_rooms_as(&present, &[(key.clone(), counts, None)]).await;
     assert_eq!(listed, Ok(0), "what is listed under an earlier term");
     assert_eq!(rig.store.leave_live_rooms("a", core::slice::from_ref(&key)).await, Ok(0), "the end");
     assert_eq!(rig.store.retake_live_rooms(&zombie, core::slice::from_ref(&row.key)).await, Ok(0));
