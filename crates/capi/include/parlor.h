@@ -156,6 +156,8 @@ enum parlor_event_kind
   // The room is over for this process. text: the word for why (left, kicked, no_such_room, …);
   // `message` of parlor_event_json tells it to a person. No event follows.
   PARLOR_EVENT_CLOSED = 26,
+  // Another server has reopened the room, and the game goes on. is_so: whether messages may have been lost.
+  PARLOR_EVENT_REOPENED = 27,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -114,6 +114,7 @@ fn of_room(event: &Event) -> parlor_event {
             new(PARLOR_EVENT_HOST_MIGRATION).member(*next).is_so(*is_me)
         }
         Event::HostChanged { host, .. } => new(PARLOR_EVENT_HOST_CHANGED).member(*host),
+        Event::Reopened { gap } => new(PARLOR_EVENT_REOPENED).is_so(*gap),
         Event::HandOverRefused { why } => new(PARLOR_EVENT_HAND_OVER_REFUSED).text(why.as_str()),
         Event::Throttled => new(PARLOR_EVENT_THROTTLED),
         Event::Closed(reason) => {

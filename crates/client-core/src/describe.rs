@@ -198,6 +198,7 @@ fn of_room(event: &Event) -> Fields {
         Event::HostChanged { host, previous } => {
             Fields::of_type("hostChanged").member("host", *host).some_member("previous", *previous)
         }
+        Event::Reopened { gap } => Fields::of_type("reopened").with("gap", *gap),
         Event::HandOverRefused { why } => Fields::of_type("handOverRefused").with("why", why.as_str()),
         Event::Throttled => Fields::of_type("throttled"),
         Event::Closed(reason) => of_closed(Fields::of_type("closed"), reason),

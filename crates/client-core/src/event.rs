@@ -83,8 +83,17 @@ pub enum Event {
         /// Whether this process rejoined, because its seat was not kept long enough. Events before this one reported
         /// all known players and entities as gone; the present ones are announced anew. Its id and its player
         /// data are what they were, if the server still knows it and a seat was free; otherwise it is a newcomer
-        /// with another id. If false, its seat was kept, and nothing reliable was lost.
+        /// with another id. If false, its seat was kept, and nothing reliable was lost, unless
+        /// [`Reopened`](Event::Reopened) follows.
         state_resynced: bool,
+    },
+    /// The room's server is gone, and another one has reopened the room, with this process as the player that it was.
+    /// The game goes on: players have their ids, and the host has its world. Reads return the last known state until
+    /// the new server has all of it. If the connection was lost before, [`Reconnected`](Event::Reconnected) comes first.
+    Reopened {
+        /// Whether messages may have been lost: what the old server had taken and not passed on. None is delivered
+        /// twice.
+        gap: bool,
     },
     /// The host is silent or gone, or hands its part over, and another player takes the host role. Or the host's
     /// process began anew, and it is its own successor. The world stands still until

@@ -3,6 +3,7 @@
 use crate::event::{ClosedReason, Event, StateUpdate};
 use parlor_proto::OrderedSet;
 use parlor_proto::session;
+use parlor_proto::wire::handshake::Welcome;
 use parlor_proto::{CloseReason, EntityId, Instant, MemberId, PathId};
 use std::collections::VecDeque;
 
@@ -29,6 +30,8 @@ pub(super) enum Came {
     Session(session::Event),
     /// A message over a path, from the member at its other end.
     Path(MemberId, PathId, session::Message),
+    /// The welcome of another server, which has reopened the room.
+    Reopened(Box<Welcome>),
     /// A change of the connection.
     Link(LinkNews),
 }

@@ -241,7 +241,7 @@ impl Options {
         };
         Hello {
             environment: self.environment.clone(),
-            capabilities: capability::RETURNS | capability::HANDS_OVER | self.spectates(),
+            capabilities: capability::RETURNS | capability::HANDS_OVER | capability::MOVES | self.spectates(),
             name: self.name.clone(),
             auth: self.token.as_ref().map_or(Auth::Anonymous, |token| Auth::Token(token.clone().into())),
             channels: self.channels.clone(),

@@ -84,6 +84,11 @@ impl Player {
         self.link
     }
 
+    /// A value of its player data as it travels.
+    fn encoded(&self, key: &str) -> Option<Bytes> {
+        self.data.get(key)?.encode(limits::PLAYER_DATA_VALUE_BYTES_MAX).ok()
+    }
+
     /// All of its player data, by key.
     pub fn all_data(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.data.iter().map(|(key, value)| (key.as_str(), value))
@@ -111,6 +116,10 @@ pub(super) struct Players {
     greeting_left: u16,
     /// The recipient of messages to the primary.
     primary: Option<MemberId>,
+    /// Members of a reopened room that its hub has not announced. They are gone once it has announced all.
+    unconfirmed: Vec<MemberId>,
+    /// Whether the room was reopened. Then members repeat their player data.
+    has_reopened: bool,
 }
 
 impl Players {
@@ -123,7 +132,41 @@ impl Players {
             next_spectators: Vec::new(),
             greeting_left: members,
             primary: None,
+            unconfirmed: Vec::new(),
+            has_reopened: false,
         }
+    }
+
+    /// Begins the list of a reopened room, of which the hub is about to announce `members`. Those that this process
+    /// knows are no news to the game.
+    pub(super) fn reopened(&mut self, members: u16) {
+        self.unconfirmed = self.members().map(|player| player.id).collect();
+        (self.greeting_left, self.has_reopened) = (members, true);
+    }
+
+    /// Whether a message announces a member of a reopened room that this process knows.
+    pub(super) fn is_confirmed_by(&self, control: &ToMember) -> bool {
+        matches!(control, ToMember::Joined(info) if self.unconfirmed.contains(&info.id))
+    }
+
+    /// The members that are gone once this message is heard, because it is the last to announce one of a reopened room.
+    pub(super) fn left_by(&self, control: &ToMember) -> Vec<MemberId> {
+        match control {
+            ToMember::Joined(info) if self.greeting_left == 1 => {
+                self.unconfirmed.iter().copied().filter(|id| *id != info.id).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// This player's data, as it tells the hub of a reopened room.
+    pub(super) fn own_data(&self) -> Vec<PlayerData> {
+        let mut own = Vec::new();
+        let Some(player) = self.get(self.me) else { return own };
+        for key in player.data.keys() {
+            own.push(PlayerData { member: self.me, key: key.clone(), value: player.encoded(key) });
+        }
+        own
     }
 
     /// Whether the hub has announced all members that were there when this process joined.
@@ -183,46 +226,31 @@ impl Players {
         match control {
             ToMember::Joined(info) => {
                 self.greeting_left = self.greeting_left.saturating_sub(1);
-                let bytes = info.data.iter().map(|(key, value)| key.len() + value.len()).sum();
-                let joined = self.joined(info, host);
-                let event = match joined.is_spectator {
-                    true => Event::SpectatorJoined(joined),
-                    false => Event::PlayerJoined(joined),
-                };
-                inbox.tell_bounded(event, bytes)?;
+                let known = self.unconfirmed.len();
+                self.unconfirmed.retain(|id| *id != info.id);
+                if self.unconfirmed.len() < known {
+                    self.confirmed(info, host, inbox)?;
+                } else {
+                    let bytes = info.data.iter().map(|(key, value)| key.len() + value.len()).sum();
+                    let joined = self.joined(info, host);
+                    let event = match joined.is_spectator {
+                        true => Event::SpectatorJoined(joined),
+                        false => Event::PlayerJoined(joined),
+                    };
+                    inbox.tell_bounded(event, bytes)?;
+                }
+                if self.is_complete() {
+                    for id in std::mem::take(&mut self.unconfirmed) {
+                        self.tell_left(id, LeaveReason::ConnectionLost, inbox)?;
+                    }
+                }
             }
             ToMember::Spectators(members) => self.next_spectators = members,
             ToMember::Direct { member, direct } => self.set_direct(member, direct),
-            ToMember::Left { member, reason } => {
-                if let Some(player) = self.left(member) {
-                    inbox.tell_bounded(left_event(player, reason), 0)?;
-                }
-            }
-            ToMember::Data(data) => {
-                if let Some(value) = self.data_changed(&data) {
-                    let bytes = data.value.as_ref().map_or(0, Bytes::len);
-                    inbox.tell_bounded(Event::PlayerData { id: data.member, key: data.key, value }, bytes)?;
-                }
-            }
+            ToMember::Left { member, reason } => self.tell_left(member, reason, inbox)?,
+            ToMember::Data(data) => self.tell_data(data, inbox)?,
             ToMember::Presence(list) => {
-                for presence in list {
-                    let (id, news) = (presence.member, self.measured(presence));
-                    if self.is_other_spectator(id) {
-                        continue;
-                    }
-                    if let Some(slow) = news.slow {
-                        inbox.tell_bounded(Event::Slow { id, slow }, 0)?;
-                    }
-                    match news.connected {
-                        Some(true) => inbox.tell_bounded(Event::PlayerBack { id }, 0)?,
-                        // A hub that does not say why tells this alone.
-                        Some(false) => {
-                            let reason = LeaveReason::ConnectionLost;
-                            inbox.tell_bounded(Event::PlayerLost { id, reason }, 0)?;
-                        }
-                        None => {}
-                    }
-                }
+                list.into_iter().try_for_each(|presence| self.tell_presence(presence, inbox))?;
             }
             ToMember::Away { member: id, reason } => {
                 if self.away(id) && !self.is_other_spectator(id) {
@@ -245,6 +273,54 @@ impl Players {
             | ToMember::ActionsDecided(_)
             | ToMember::NotHandedOver(_)
             | ToMember::Reopened { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn tell_left(&mut self, id: MemberId, reason: LeaveReason, inbox: &mut Inbox) -> Result<(), CloseReason> {
+        let left = self.left(id);
+        left.map_or(Ok(()), |player| inbox.tell_bounded(left_event(player, reason), 0))
+    }
+
+    fn tell_data(&mut self, data: PlayerData, inbox: &mut Inbox) -> Result<(), CloseReason> {
+        let Some(value) = self.data_changed(&data) else { return Ok(()) };
+        let bytes = data.value.as_ref().map_or(0, Bytes::len);
+        inbox.tell_bounded(Event::PlayerData { id: data.member, key: data.key, value }, bytes)
+    }
+
+    fn tell_presence(&mut self, presence: Presence, inbox: &mut Inbox) -> Result<(), CloseReason> {
+        let (id, news) = (presence.member, self.measured(presence));
+        if self.is_other_spectator(id) {
+            return Ok(());
+        }
+        if let Some(slow) = news.slow {
+            inbox.tell_bounded(Event::Slow { id, slow }, 0)?;
+        }
+        match news.connected {
+            Some(true) => inbox.tell_bounded(Event::PlayerBack { id }, 0),
+            // A hub that does not say why tells this alone.
+            Some(false) => {
+                inbox.tell_bounded(Event::PlayerLost { id, reason: LeaveReason::ConnectionLost }, 0)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Updates a known member of a reopened room. Player data that its hub does not have yet stays: its member says it
+    /// again.
+    fn confirmed(
+        &mut self,
+        info: MemberInfo,
+        host: Option<MemberId>,
+        inbox: &mut Inbox,
+    ) -> Result<(), CloseReason> {
+        let MemberInfo { id, link, presence, data, .. } = info;
+        if let Some(player) = self.member_mut(id) {
+            (player.link, player.direct, player.is_host) = (link, false, host == Some(id));
+        }
+        self.tell_presence(presence, inbox)?;
+        for (key, value) in data {
+            self.tell_data(PlayerData { member: id, key, value: Some(value) }, inbox)?;
         }
         Ok(())
     }
@@ -420,8 +496,12 @@ impl Players {
         Ok(())
     }
 
-    /// Applies a change of player data. Returns the new value if the player is in the room.
+    /// Applies a change of player data. Returns the new value if the player is in the room. In a reopened room a
+    /// repeated value is none.
     fn data_changed(&mut self, data: &PlayerData) -> Option<Option<Value>> {
+        if self.has_reopened && self.member(data.member)?.encoded(&data.key) == data.value {
+            return None;
+        }
         let player = self.member_mut(data.member)?;
         let value = data.value.clone().and_then(|bytes| Value::decode(bytes).ok());
         match &value {

@@ -112,6 +112,15 @@ impl Replicas {
         Replicas { me, rate, own, remotes: OrderedMap::new() }
     }
 
+    /// Begins all streams anew, over another hub. This player's own state stays.
+    pub(crate) fn reopened(&mut self) {
+        self.remotes = OrderedMap::new();
+        if let Some(OwnStream { to_hub, to_members, schema, .. }) = self.own.as_deref_mut() {
+            *to_hub = Stream::new(Viewer::Everything, schema.clone(), self.rate);
+            *to_members = OrderedMap::new();
+        }
+    }
+
     /// Ends a step. Returns whether there is something to send.
     pub(crate) fn commit(&mut self, label: Tick) -> bool {
         let Some(stream) = &mut self.own else { return false };

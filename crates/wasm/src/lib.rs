@@ -84,6 +84,9 @@
 //! | `next_attempt() → f64` | when to dial again; `Infinity` for not |
 //! | `attempt_begins(now)`, `attempt_failed(len, now)` in: text, `attempt_put_off(len, after_ms, now)` in: text, `attempt_refused(len, now)` in: map `{code, message}`; all → 0 | attempts to reconnect. `attempt_begins` may come earlier than `next_attempt` |
 //! | `redirect() → 0, 1` | out: text, the server to go to instead; told once |
+//! | `next_claim() → f64` | when to ask another server to reopen the room, once the link is lost; `Infinity` for not |
+//! | `claim_begins() → 0, 1` | out: text, the server to dial, empty for the present one. The next link is for this claim; `attempt_failed` if it is not reached |
+//! | `claimed() → 0, 1` | the claim was granted: its link is the room's, and its server the room's server; told once |
 //! | `passed_over() → 0, 1` | the server has no such room: try the next; told once |
 //! | `path_carries(bytes_per_second: f64) → 0` | what the path carries, if the page knows it |
 //! | `wrote(bytes: f64, began: f64, now: f64, waits) → 0` | else: the socket took `bytes` from `began` to `now`, `waits` 1 if more was queued. The core limits state by it |
@@ -159,7 +162,7 @@
 //! A map with `type`; absent fields are left out, as in the TypeScript API:
 //!
 //! `open {code}` · `playerJoined {player}` · `playerLeft {id, name, reason}` · `spectatorJoined {spectator}` · `spectatorLeft {id, name, reason}` · `playerLost {id, reason}` · `playerBack {id}` · `playerData {id, key, value?}` · `connectionLost {reason, detail}` · `reconnecting {attempt}` ·
-//! `reconnected {stateResynced}` · `hostMigration {previous?, next, isMe}` · `hostChanged {host, previous?}` · `handOverRefused {why}` · `message {from, kind, order?, value}` · `bytes {from, channel, order?, bytes}` · `data {from, op, order?, bytes}` ·
+//! `reconnected {stateResynced}` · `reopened {gap}` · `hostMigration {previous?, next, isMe}` · `hostChanged {host, previous?}` · `handOverRefused {why}` · `message {from, kind, order?, value}` · `bytes {from, channel, order?, bytes}` · `data {from, op, order?, bytes}` ·
 //! `slow {id, slow}` · `throttled` · `state {sequence, serverTick, serverTimeMs, tickIntervalMs, inputAckTick?, source, jitterMs, bufferDelayMs, historyDepth, bufferedMs, changed: [key]}` · `spawned {entity}` · `despawned {entity}` ·
 //! `action {from, entity, name, value}` · `actionRefused {entity, name, why, reason?}` · `primary {player?}` · `closed {code, message, retryAfterMs?, reason?}`.
 //!

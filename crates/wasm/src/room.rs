@@ -16,6 +16,8 @@ pub(crate) struct Room {
     pub(crate) core: RoomCore,
     /// What the socket of the present link carries, as far as writing to it showed.
     pub(crate) rate: StreamRate,
+    /// While the link is for a claim at another server: the core's count of links by claims before it.
+    pub(crate) claim: Option<u64>,
     /// The name of the component of own states, if the game has one.
     pub(crate) own: Option<OwnForm>,
     /// The tick of the last request of the rollback lane.
@@ -27,6 +29,24 @@ pub(crate) struct Room {
     is_match: bool,
     /// The newest instant that was passed.
     now: Instant,
+}
+
+/// A page has one link, so it asks other servers once the link to the room's server is lost.
+impl Room {
+    /// Whether the link is for a claim. One that was granted is the room's from then on.
+    pub(crate) fn is_claim(&self) -> bool {
+        self.claim == Some(self.core.line())
+    }
+
+    /// Reports the end of the link if it is for a claim. Returns whether it is.
+    pub(crate) fn claim_fails(&mut self, detail: &str, now: Instant) -> bool {
+        let is_claim = self.is_claim();
+        if is_claim {
+            self.claim = None;
+            self.core.claim_failed(detail, now);
+        }
+        is_claim
+    }
 }
 
 /// The own state of a player as the game describes it, without what the replicator adds.
@@ -46,6 +66,7 @@ impl Room {
             is_match: matches!(options.intent, parlor_client_core::Wish::Match { .. }),
             core: RoomCore::new(options, Mode::Relay),
             rate: StreamRate::default(),
+            claim: None,
             own,
             lane_tick: Tick::default(),
             columns: Columns::default(),

@@ -89,6 +89,7 @@ fn told(event: &Event) -> Option<(&'static str, Value)> {
         Event::HostChanged { host, previous } => {
             ("host_changed", json!({ "host": host.0, "previous": previous.map(|id| id.0) }))
         }
+        Event::Reopened { gap } => ("reopened", json!({ "gap": gap })),
         Event::HandOverRefused { why } => ("hand_over_refused", json!({ "why": why.as_str() })),
         Event::Closed(reason) => {
             ("closed", json!({ "reason": reason.as_str(), "detail": reason.to_string() }))

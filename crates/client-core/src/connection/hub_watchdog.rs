@@ -1,7 +1,8 @@
-//! Detects the loss of a host whose process also runs the hub. A guest closes the room after a silence.
+//! Detects the silence of a hub.
 //!
-//! A guest does not reconnect to such a hub, because no process would answer. Only time in which this process
-//! ran counts as silence: a stalled process knows nothing of the host.
+//! A guest of a host whose process also runs the hub closes the room after one. It does not reconnect, because no
+//! process would answer. A member of a cluster's room asks another server. Only time in which this process ran counts
+//! as silence: a stalled process knows nothing of the hub.
 
 use parlor_proto::Instant;
 use parlor_sync::lateness::Lateness;
@@ -58,7 +59,16 @@ impl HubWatchdog {
         }
     }
 
-    /// Checks for silence. Returns whether the host is gone; if so, the watchdog stops.
+    /// Notes a sign of life, and watches with this patience from here on.
+    pub(crate) fn watch(&mut self, patience: Duration, now: Instant) {
+        self.heard(now);
+        match &mut self.watch {
+            Some(watch) => watch.patience = patience,
+            None => *self = HubWatchdog::over(patience, now),
+        }
+    }
+
+    /// Checks for silence. Returns whether the hub is silent for too long; if so, the watchdog stops.
     pub(crate) fn look(&mut self, now: Instant) -> bool {
         let Some(watch) = &mut self.watch else { return false };
         watch.looks(now);

@@ -1,5 +1,6 @@
 //! The connection to the server: its session with the hub, the link beneath it, and when to reconnect.
 
+mod claim;
 mod hub_watchdog;
 mod policy;
 mod reconnect;
@@ -10,13 +11,15 @@ pub use reconnect::LinkState;
 use crate::error::RoomError;
 use crate::inbox::LinkNews;
 use crate::options::{Admission, Options};
+use bytes::Bytes;
+use claim::{Claimed, Claims, Granted};
 use hub_watchdog::HubWatchdog;
 use parlor_proto::session::{Outgoing, Rejection, SendError, Session};
 use parlor_proto::wire::control::{RoomTerms, ToHub};
 use parlor_proto::wire::handshake::{
-    Hello, Intent, Limits, Refusal, Resume, ResumeRefusal, ResumeToken, Welcome,
+    Auth, Claim, Hello, Intent, Limits, Refusal, Resume, ResumeRefusal, ResumeToken, Seat, Welcome,
 };
-use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind, RoomCode, SessionId, channel};
+use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind, Packet, RoomCode, SessionId, channel};
 use reconnect::{Reconnect, Tier};
 use std::time::Duration;
 
@@ -27,6 +30,8 @@ const GONE_MIN: Duration = Duration::from_secs(1);
 const SIGNS_OF_LIFE: u32 = 4;
 
 const SILENT: &str = "nothing was heard from the server";
+const ELSEWHERE: &str = "the room is at another server";
+const GONE: &str = "no other server has the room";
 
 /// The connection of a room to its hub.
 #[derive(Debug)]
@@ -35,6 +40,11 @@ pub(crate) struct Connection {
     /// The kind of the present or last link.
     link: Option<LinkKind>,
     reconnect: Reconnect,
+    claims: Claims,
+    /// Links so far that were the room's because of a claim.
+    line: u64,
+    /// The highest number in the room's order that was seen.
+    order: u64,
     /// Whether this process rejoins once its seat is given up.
     accepts_resync: bool,
     watchdog: HubWatchdog,
@@ -73,6 +83,9 @@ impl Connection {
             session: None,
             link: None,
             reconnect: Reconnect::new(policy),
+            claims: Claims::new(policy),
+            line: 0,
+            order: 0,
             accepts_resync: policy.accept_state_resync,
             watchdog: HubWatchdog::default(),
             resume: None,
@@ -234,6 +247,7 @@ impl Connection {
         self.resume = welcome.resume.map(|token| Resume { session: welcome.session, token });
         self.opened = Some(welcome.session);
         self.reconnect.connected();
+        self.claims.stop();
         if let Some(session) = &mut self.session {
             session.set_resumable(self.resume.is_some() && reconnects);
         }
@@ -255,6 +269,14 @@ impl Connection {
             }
             Rejection::Refused(Refusal::Resume { .. }) if tier == Some(Tier::Return) => {
                 self.reconnect.resync(Tier::Rejoin, now);
+                Rejected::GoesOn(None)
+            }
+            Rejection::Refused(Refusal::Resume { why: ResumeRefusal::Gone })
+                if tier == Some(Tier::Resume) && self.claims.seat().is_some() =>
+            {
+                // Perhaps another process of the same node. It may reopen the room as well as any other.
+                self.reconnect.claim(now);
+                self.claims.ask_own(now);
                 Rejected::GoesOn(None)
             }
             Rejection::Refused(refusal @ Refusal::Resume { why }) if tier == Some(Tier::Resume) => {
@@ -309,6 +331,7 @@ impl Connection {
         {
             session.detach();
         }
+        self.claims.lost(None, now);
         let is_last = self.reconnect.trying().is_some() && !self.reconnect.failed(now, after);
         is_last.then(|| LinkNews::GivenUp { detail: detail.to_owned() })
     }
@@ -320,7 +343,7 @@ impl Connection {
 
     /// Handles a broken link. `reconnects` says whether the game wants to come back.
     pub(crate) fn broke(&mut self, detail: &str, reconnects: bool, now: Instant) -> Broken {
-        if self.reconnect.next_attempt().is_some() {
+        if self.reconnect.next_attempt().is_some() || self.reconnect.is_claiming() {
             // The session has let go of it before.
             return Broken::Survived(None);
         }
@@ -348,10 +371,9 @@ impl Connection {
         if let Some(session) = &mut self.session {
             session.detach();
         }
-        // Half of the session id: unique to this process.
-        #[allow(clippy::cast_possible_truncation)]
-        let seed = self.resume.map_or(0, |resume| resume.session.0 as u64);
+        let seed = self.seed();
         self.reconnect.lost(seed, now);
+        self.claims.lost(None, now);
         LinkNews::Lost { detail: detail.to_owned(), is_silent }
     }
 
@@ -369,6 +391,13 @@ impl Connection {
             resume.token = token;
         }
         self.reconnect.connected();
+        self.claims.stop();
+    }
+
+    /// Differs between processes: half of the session id.
+    #[allow(clippy::cast_possible_truncation)]
+    fn seed(&self) -> u64 {
+        self.resume.map_or(0, |resume| resume.session.0 as u64)
     }
 
     /// Whether the end of a session only ends an attempt.
@@ -380,6 +409,7 @@ impl Connection {
     /// Notes a sign of life of the hub.
     pub(crate) fn heard(&mut self, now: Instant) {
         self.watchdog.heard(now);
+        self.claims.heard(now);
     }
 
     /// Whether the hub, which runs in the host's process, is silent for too long. Then the session is closed.
@@ -396,6 +426,143 @@ impl Connection {
     pub(crate) fn watchdog_timeout(&self) -> Option<Instant> {
         self.watchdog.poll_timeout()
     }
+}
+
+/// Another server, which may reopen the room.
+impl Connection {
+    /// Takes in what the hub says of this process's seat. A hub of a lower term is not the room's owner any more:
+    /// then the link is given up, and other servers are asked.
+    pub(crate) fn seated(&mut self, seat: Box<Seat>, now: Instant) -> Option<LinkNews> {
+        let seed = self.seed();
+        if self.claims.seated(seat, seed, now) {
+            return None;
+        }
+        let news = self.lost(ELSEWHERE, false, now);
+        self.reconnect.claim(now);
+        Some(news)
+    }
+
+    /// Whether a session ends because the room is elsewhere, and this process has a seat to claim there.
+    pub(crate) fn moves(&self, reason: &CloseReason) -> bool {
+        matches!(reason, CloseReason::Moved { .. }) && self.claims.seat().is_some()
+    }
+
+    /// Handles the end of such a session.
+    pub(crate) fn moved(&mut self, reason: CloseReason, now: Instant) -> LinkNews {
+        let news = self.lost(ELSEWHERE, false, now);
+        self.reconnect.claim(now);
+        if let CloseReason::Moved { address } = reason {
+            self.claims.lost(Some(address).filter(|address| !address.is_empty()), now);
+        }
+        news
+    }
+
+    /// Notes the number of a message in the room's order, if it has one.
+    pub(crate) fn saw_order(&mut self, order: Option<u64>) {
+        self.order = self.order.max(order.unwrap_or_default());
+    }
+
+    /// How many claims have brought the room another link.
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
+    pub(crate) fn next_claim(&self) -> Option<Instant> {
+        self.claims.next()
+    }
+
+    pub(crate) fn claim_begins(&mut self) -> Option<String> {
+        self.claims.begin()
+    }
+
+    /// Whether a claim is dialled or waits for its answer.
+    pub(crate) fn is_claiming(&self) -> bool {
+        self.claims.is_under_way()
+    }
+
+    /// Asks for the room over a new link, at `room_time`.
+    pub(crate) fn claim_connected(&mut self, hello: Hello, room_time: Instant, link: LinkKind, now: Instant) {
+        let (Some(seat), Some(Resume { token, .. })) = (self.claims.seat(), self.resume) else { return };
+        let claim = Claim {
+            pass: Bytes::clone(&seat.pass),
+            token,
+            term: seat.term,
+            room_time_us: Some(room_time.as_micros()),
+            order: self.order,
+        };
+        // The pass admits, and a ticket was good once.
+        let (auth, intent) = (Auth::Anonymous, Intent::Claim(Box::new(claim)));
+        self.claims.connected(Hello { auth, intent, ..hello }, link, now);
+    }
+
+    pub(crate) fn handle_claim_packet(&mut self, packet: Packet, now: Instant) {
+        self.claims.handle_packet(packet, now);
+    }
+
+    pub(crate) fn poll_claim_packet(&mut self, now: Instant) -> Option<Packet> {
+        self.claims.poll_packet(now)
+    }
+
+    pub(crate) fn handle_claim_timeout(&mut self, now: Instant) {
+        self.claims.handle_timeout(self.is_attached(), now);
+    }
+
+    pub(crate) fn claim_timeout(&self) -> Option<Instant> {
+        self.claims.poll_timeout()
+    }
+
+    /// Notes that the claim under way has no answer.
+    pub(crate) fn claim_failed(&mut self, detail: &str, now: Instant) -> Option<LinkNews> {
+        self.claims.failed(Duration::ZERO, now);
+        self.end_overdue_claims(detail, now)
+    }
+
+    fn end_overdue_claims(&mut self, detail: &str, now: Instant) -> Option<LinkNews> {
+        if !self.reconnect.is_claim_overdue(now) {
+            return None;
+        }
+        self.reconnect.give_up();
+        Some(LinkNews::GivenUp { detail: detail.to_owned() })
+    }
+
+    /// What follows from the answer to a claim: the welcome of another server, whose session is the room's from here
+    /// on, or news of the link.
+    pub(crate) fn poll_claim(&mut self, is_last_host: bool, now: Instant) -> Option<ClaimNews> {
+        match self.claims.poll(now)? {
+            Claimed::Granted(granted) => {
+                let Granted { session, link, welcome } = *granted;
+                let was_away = self.reconnect.is_away();
+                (self.session, self.link, self.capacity) = (Some(session), Some(link), None);
+                self.line += 1;
+                Some(ClaimNews::Granted { welcome, was_away })
+            }
+            Claimed::Refused if self.reconnect.is_claiming() => {
+                Some(ClaimNews::Link(self.claims_refused(is_last_host, now)))
+            }
+            Claimed::Refused => Some(ClaimNews::Link(None)),
+            Claimed::Later => Some(ClaimNews::Link(self.end_overdue_claims(GONE, now))),
+        }
+    }
+
+    /// Goes on without the room's world, because no server can reopen the room.
+    fn claims_refused(&mut self, is_last_host: bool, now: Instant) -> Option<LinkNews> {
+        if is_last_host || !self.accepts_resync {
+            self.reconnect.give_up();
+            return Some(LinkNews::GivenUp { detail: GONE.to_owned() });
+        }
+        self.reconnect.resync(Tier::Rejoin, now);
+        Some(LinkNews::Gone)
+    }
+}
+
+/// What follows from the answer to a claim.
+pub(crate) enum ClaimNews {
+    /// Another server has the room. `was_away` says whether the old link was lost.
+    Granted {
+        welcome: Box<Welcome>,
+        was_away: bool,
+    },
+    Link(Option<LinkNews>),
 }
 
 /// Whether the rejection means that the room is not on this server; the next one may have it.

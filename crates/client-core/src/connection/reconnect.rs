@@ -8,6 +8,8 @@
 //! ```
 //!
 //! A member that lost its seat tries twice more: with its last token, which may get it its id back, and by the code.
+//! In a cluster the server may have lost the room: then nothing is tried here while other servers are
+//! [asked](super::claim).
 //! [`ReconnectPolicy`] says when attempts are made, and how many.
 
 use super::policy::ReconnectPolicy;
@@ -66,8 +68,17 @@ pub(crate) struct Reconnect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Connected,
-    Waiting { of: Loss, at: Instant },
-    Trying { of: Loss },
+    Waiting {
+        of: Loss,
+        at: Instant,
+    },
+    Trying {
+        of: Loss,
+    },
+    /// Only other servers are asked.
+    Claiming {
+        of: Loss,
+    },
     Lost,
 }
 
@@ -95,7 +106,7 @@ impl Reconnect {
     pub(crate) fn next_attempt(&self) -> Option<Instant> {
         match self.state {
             State::Waiting { at, .. } => Some(at),
-            State::Connected | State::Trying { .. } | State::Lost => None,
+            State::Connected | State::Trying { .. } | State::Claiming { .. } | State::Lost => None,
         }
     }
 
@@ -111,7 +122,7 @@ impl Reconnect {
     pub(crate) fn trying(&self) -> Option<Tier> {
         match self.state {
             State::Trying { of } => Some(of.tier),
-            State::Connected | State::Waiting { .. } | State::Lost => None,
+            State::Connected | State::Waiting { .. } | State::Claiming { .. } | State::Lost => None,
         }
     }
 
@@ -126,14 +137,33 @@ impl Reconnect {
 
     /// Notes that the server has dropped the session: the next attempt asks for less, at once.
     pub(crate) fn resync(&mut self, tier: Tier, now: Instant) {
-        if let State::Trying { of } = self.state {
+        if let State::Trying { of } | State::Claiming { of } = self.state {
             self.state = State::Waiting { of: Loss { tier, ..of }, at: now };
         }
     }
 
+    /// Leaves the room to claims: its server has lost it. `now` is the time of the loss if there was none before.
+    pub(crate) fn claim(&mut self, now: Instant) {
+        self.state = match self.state {
+            State::Waiting { of, .. } | State::Trying { of } => State::Claiming { of },
+            State::Connected => State::Claiming { of: Loss { since: now, tier: Tier::Resume, attempts: 0 } },
+            state @ (State::Claiming { .. } | State::Lost) => state,
+        };
+    }
+
+    /// Whether only other servers are asked.
+    pub(crate) fn is_claiming(&self) -> bool {
+        matches!(self.state, State::Claiming { .. })
+    }
+
+    /// Whether other servers were asked for as long as the policy allows.
+    pub(crate) fn is_claim_overdue(&self, now: Instant) -> bool {
+        matches!(self.state, State::Claiming { of } if now > of.since + self.policy.total)
+    }
+
     /// Whether the connection is lost and reconnecting is not given up.
     pub(crate) fn is_away(&self) -> bool {
-        matches!(self.state, State::Waiting { .. } | State::Trying { .. })
+        matches!(self.state, State::Waiting { .. } | State::Trying { .. } | State::Claiming { .. })
     }
 
     /// Notes that the connection stands.

@@ -86,6 +86,15 @@ impl Migration {
         Migration { is_back: true, awaited_since: Some(at), ..Migration::new(pauses) }
     }
 
+    /// Goes on as before in a room that another hub has reopened: that one knows of no hand-over, and numbers messages
+    /// from their beginning.
+    pub(crate) fn reopened(&mut self) {
+        self.hand_over.end();
+        self.forget_acks();
+        self.take_held();
+        self.checkpoint = None;
+    }
+
     pub(crate) fn is_under_way(&self) -> bool {
         self.awaited_since.is_some()
     }

@@ -11,15 +11,13 @@ use crate::options::{Admission, PathMode, Wish};
 use crate::paths::{Around, Heard, PathCommand, Paths};
 use crate::players::Players;
 use crate::replicas::Replicas;
-use crate::rollback::RollbackLane;
 use crate::simulation::Simulation;
 use crate::state::{Checksums, SharedState, Way};
 use crate::status::Follows;
 use core::net::SocketAddr;
 use parlor_proto::session::{self, DeliveryId, Rejection, Session};
-use parlor_proto::wire::control::ToHub;
 use parlor_proto::wire::handshake::{Hello, Refusal, Resume, Welcome};
-use parlor_proto::{CloseReason, Epoch, Instant, LinkKind, Packet, PathId, PeerMisbehaved, RoomCode};
+use parlor_proto::{CloseReason, Instant, LinkKind, Packet, PathId, PeerMisbehaved, RoomCode};
 use parlor_sync::recording::Ended;
 use std::time::Duration;
 
@@ -195,6 +193,8 @@ impl RoomCore {
         if self.connection.is_hub_gone(now) {
             self.arrive_link(Some(LinkNews::HostGone), now);
         }
+        self.connection.handle_claim_timeout(now);
+        self.drain_claim(now);
         self.request_hand_over(now);
         self.drain_session(now);
     }
@@ -206,7 +206,8 @@ impl RoomCore {
             let hand_over = joined.migration.hand_over().poll_timeout();
             joined.shared.poll_timeout().into_iter().chain(joined.replicas.poll_timeout()).chain(hand_over)
         });
-        let watchdog = self.connection.watchdog_timeout().filter(|_| !self.status.is_closed());
+        let watchdog = self.connection.watchdog_timeout().into_iter().chain(self.connection.claim_timeout());
+        let watchdog = watchdog.filter(|_| !self.status.is_closed());
         session.into_iter().chain(streams).chain(watchdog).min()
     }
 
@@ -233,7 +234,7 @@ impl RoomCore {
         packet
     }
 
-    fn drain_session(&mut self, now: Instant) {
+    pub(super) fn drain_session(&mut self, now: Instant) {
         while let Some(event) = self.connection.session_mut().and_then(Session::poll_event) {
             match event {
                 session::Event::Delivered(delivery_id) => self.fate(delivery_id, true, now),
@@ -269,18 +270,20 @@ impl RoomCore {
                         Heard::Paths(came) => came.into_iter().for_each(|came| self.arrive(now, came)),
                     }
                 }
+                session::Event::Seat(seat) if self.options.reconnect => {
+                    let news = self.connection.seated(seat, now);
+                    self.arrive_link(news, now);
+                }
+                session::Event::Closed(reason)
+                    if !self.status.is_closed() && self.connection.moves(&reason) =>
+                {
+                    let news = self.connection.moved(reason, now);
+                    self.arrive_link(Some(news), now);
+                }
                 event => {
                     if let session::Event::Welcome(welcome) = &event {
                         let is_opened = self.connection.is_new();
-                        let (is_hub_host, reconnects) = (self.options.is_of_host(), self.options.reconnect);
-                        self.connection.welcomed(welcome, is_hub_host, reconnects, now);
-                        let is_passed_on = self.options.host_timeout.is_some() || welcome.epoch > Epoch(0);
-                        self.connection.set_watched(welcome.is_of_authority() && is_passed_on, now);
-                        if is_opened {
-                            self.connection.want_terms(self.options.terms(), welcome.limits);
-                            let most = self.options.spectators_to_say();
-                            most.into_iter().for_each(|most| self.tell_hub(&ToHub::Spectators { most }));
-                        }
+                        self.admitted(welcome, is_opened, now);
                     }
                     self.arrive(now, Came::Session(event));
                 }
@@ -289,7 +292,7 @@ impl RoomCore {
     }
 
     /// Queues an arrival for the next poll, or processes it now if the queue is too full.
-    fn arrive(&mut self, now: Instant, came: Came) {
+    pub(super) fn arrive(&mut self, now: Instant, came: Came) {
         if let Came::Session(session::Event::Message(message)) = &came {
             self.note_deferred(message);
         }
@@ -298,7 +301,7 @@ impl RoomCore {
         }
     }
 
-    fn arrive_link(&mut self, news: Option<LinkNews>, now: Instant) {
+    pub(super) fn arrive_link(&mut self, news: Option<LinkNews>, now: Instant) {
         news.into_iter().for_each(|news| self.arrive(now, Came::Link(news)));
     }
 
@@ -426,7 +429,7 @@ impl RoomCore {
     }
 
     /// Tells the hub this process's addresses, if due.
-    fn tell_addresses(&mut self, now: Instant) {
+    pub(super) fn tell_addresses(&mut self, now: Instant) {
         if self.can_tell_addresses() {
             let mode = self.options.paths;
             self.with_paths(|paths, _, around| paths.tell_addresses(mode, around.hub, now));
@@ -519,18 +522,6 @@ impl RoomCore {
         self.paths.addresses_changed(at);
         self.tell_addresses(at);
         Ok(())
-    }
-
-    /// Forgets the room, because this process rejoined. All known players and entities are
-    /// reported as gone.
-    fn forget_room(&mut self) -> Result<(), CloseReason> {
-        let Some(joined) = self.joined.take() else { return Ok(()) };
-        self.paths.forget();
-        self.lane = RollbackLane::default();
-        self.inbox.tell_entities(joined.shared.entities(), [])?;
-        joined.players.tell_gone(&mut self.inbox)?;
-        self.status.rejoined();
-        self.inbox.tell_bounded(Event::Reconnected { state_resynced: true }, 0)
     }
 
     pub(super) fn rejected(&mut self, away: Rejection) {

@@ -1,15 +1,16 @@
 //! The room as a game and a driver see it.
 //!
-//! Six files know several machines: this one has the room and what a game reads and writes, `messages` what members
+//! Seven files know several machines: this one has the room and what a game reads and writes, `messages` what members
 //! say, and their own states, `connection` the driver's face and the ends of a room, `steps` what happens in a step
-//! and after a host's last one, `outside` the actions that the game applies itself, and `reading` the effects of what
-//! arrives, host migration among them.
+//! and after a host's last one, `outside` the actions that the game applies itself, `reading` the effects of what
+//! arrives, host migration among them, and `reopening` what follows another server.
 //! Everything else is a machine of its own, in a file or folder beside this one.
 
 mod connection;
 mod messages;
 mod outside;
 mod reading;
+mod reopening;
 mod steps;
 
 pub use outside::{ActionFailed, ActionToApply};

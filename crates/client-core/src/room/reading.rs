@@ -50,6 +50,7 @@ impl RoomCore {
         let event = match came {
             Came::Session(event) => event,
             Came::Path(from, id, message) => return self.read_path(from, id, message, at),
+            Came::Reopened(welcome) => return self.reopened(*welcome, at),
             Came::Link(news) => {
                 self.read_link(news, at);
                 return Ok(());
@@ -183,6 +184,7 @@ impl RoomCore {
         at: Instant,
     ) -> Result<(), CloseReason> {
         let Downward { from, order, authority_of, payload } = downward;
+        self.connection.saw_order(order);
         if !self.is_meant(authority_of) {
             return Ok(());
         }
@@ -212,6 +214,7 @@ impl RoomCore {
         let may_be_dropped = message.channel == channel::MATCH_DATA_UNRELIABLE;
         let unreadable = |error| misbehaved("match data", &error);
         let Downward { from, order, payload, .. } = Downward::decode(message.payload).map_err(unreadable)?;
+        self.connection.saw_order(order);
         let MatchData { op, payload } = MatchData::decode(payload).map_err(unreadable)?;
         // The hub itself sends no data to a match.
         let Sender::Member(from) = from else { return Ok(()) };
@@ -272,6 +275,7 @@ impl RoomCore {
             ToMember::decode(message.payload).map_err(|error| misbehaved("room control", &error))?;
         if let Some((control, joined)) = decoded.as_ref().zip(self.joined.as_ref())
             && !joined.players.is_of_spectator(control)
+            && !joined.players.is_confirmed_by(control)
         {
             self.recording.hear(control);
         }
@@ -281,26 +285,16 @@ impl RoomCore {
                 joined.host_heard(&mut self.inbox, at)
             }
             (Some(ToMember::NotHandedOver(why)), Some(_)) => self.not_handed_over(why),
+            (Some(ToMember::Reopened { gap, .. }), Some(_)) => {
+                self.inbox.tell_bounded(Event::Reopened { gap }, 0)
+            }
             (Some(ToMember::ActionsDecided(decisions)), Some(joined)) => {
                 let refused = decisions.into_iter().filter_map(|one| joined.simulation.action_decided(one));
                 refused
                     .into_iter()
                     .try_for_each(|event| self.inbox.tell_bounded(event, limits::LABEL_BYTES_MAX))
             }
-            (Some(control), Some(joined)) => {
-                let left = match &control {
-                    ToMember::Left { member, .. } => Some(*member),
-                    _ => None,
-                };
-                if let Some(member) = left {
-                    joined.simulation.left(member);
-                    joined.replicas.left(member);
-                    self.lane.left(member);
-                }
-                joined.players.hear(control, joined.welcome.authority.member(), &mut self.inbox)?;
-                left.into_iter().for_each(|member| self.paths.left(member));
-                Ok(())
-            }
+            (Some(control), Some(_)) => self.hear_members(control),
             _ => Ok(()),
         }
     }

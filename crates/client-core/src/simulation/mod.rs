@@ -102,6 +102,11 @@ impl Simulation {
         }
     }
 
+    /// Follows the clock of another hub, which has reopened the room. Steps go on.
+    pub(crate) fn reopened(&mut self, welcome: &Welcome, at: Instant) {
+        (self.opened, self.clock) = (welcome.opened, Clock::new(welcome.now, at));
+    }
+
     /// Discards what was drawn and predicted under the previous authority.
     pub(crate) fn begin_anew(&mut self) {
         self.replay = Replay::default();

@@ -56,6 +56,12 @@ impl Host {
         Ok(Host { world, keys, upstream, scope, direct: None })
     }
 
+    /// Sends the world from nothing, to another hub. Paths are over.
+    pub(crate) fn reopened(&mut self) {
+        self.upstream = Upstream::new(BYTES_PER_SECOND, self.world.rate().interval());
+        self.direct = None;
+    }
+
     pub(crate) fn world(&self) -> &World {
         &self.world
     }

@@ -154,6 +154,12 @@ impl Member {
         self.beside.push((source, replica));
     }
 
+    /// Begins the hub's stream anew. What this member reads stays until that stream has the whole world.
+    pub(crate) fn reopened(&mut self) {
+        self.beside.clear();
+        self.await_stream(None);
+    }
+
     /// Ends a path's stream. Returns whether it was being read; the hub's stream then begins anew.
     pub(crate) fn lose_stream(&mut self, path: PathId) -> bool {
         self.beside.retain(|(other, _)| *other != Some(path));

@@ -47,6 +47,14 @@ impl SharedState {
         }
     }
 
+    /// Begins the stream anew, over another hub that has nothing of the world.
+    pub(crate) fn reopened(&mut self) {
+        match self {
+            SharedState::Host(host) => host.reopened(),
+            SharedState::Member(member) => member.reopened(),
+        }
+    }
+
     pub(crate) fn host(&self) -> Option<&Host> {
         match self {
             SharedState::Host(host) => Some(host),

@@ -1,5 +1,6 @@
 //! Reaching a server, and staying with it.
 
+use super::claim::claim;
 use super::connect_options::{ConnectOptions, TransportPreference};
 use super::failure::failure;
 use super::handle::Handle;
@@ -28,15 +29,19 @@ const WEBSOCKET_PATIENCE: Duration = Duration::from_secs(5);
 const REDIRECTS_MAX: usize = 3;
 
 /// What a room reaches others by.
-struct Ways<'a> {
+pub(super) struct Ways<'a> {
     dialer: &'a Dialer,
     paths: Option<&'a Paths>,
 }
 
-impl Ways<'_> {
-    fn to_hub(&self) -> ToHub<'_> {
-        ToHub { paths: self.paths }
-    }
+/// How a room's stay at a server ended.
+enum Stayed {
+    /// For good.
+    Over,
+    /// The server does not have the room, and another one is to be tried.
+    PassedOver,
+    /// The server says that the room is at this address.
+    Redirected(String),
 }
 
 /// Drives a room from its first connection to its end.
@@ -142,12 +147,10 @@ async fn visit(shared: &Handle, ways: &Ways<'_>, places: Vec<Place>, connect: &C
         match dialled {
             Ok(link) => {
                 shared.reached(connect.public(&place.address));
-                pump(shared, link, &ways.to_hub()).await;
-                if shared.lock().take_passed_over() {
-                    continue;
-                }
-                let Some(address) = shared.lock().take_redirect() else {
-                    return reconnect(shared, ways, place.address, connect).await;
+                let address = match stay(shared, ways, link, &place.address, connect).await {
+                    Stayed::Over => return,
+                    Stayed::PassedOver => continue,
+                    Stayed::Redirected(address) => address,
                 };
                 redirects += 1;
                 match elsewhere(&address, &place.address) {
@@ -176,12 +179,65 @@ async fn visit(shared: &Handle, ways: &Ways<'_>, places: Vec<Place>, connect: &C
     fail(shared, last.unwrap_or_else(|| unreachable("there was no server to try")));
 }
 
-/// Reaches the server again each time that the connection to it is lost, as often as the room wants it.
-async fn reconnect(shared: &Handle, ways: &Ways<'_>, mut address: ServerAddress, connect: &ConnectOptions) {
+/// Keeps a room at its server, and goes with it to another one that reopens it.
+async fn stay(
+    shared: &Handle,
+    ways: &Ways<'_>,
+    link: Link,
+    address: &ServerAddress,
+    connect: &ConnectOptions,
+) -> Stayed {
+    let (mut link, mut address, mut is_claimed) = (Some(link), address.clone(), false);
     loop {
-        let Some(at) = shared.lock().next_attempt() else { return };
+        let to_hub = ToHub { paths: ways.paths, line: shared.lock().line(), is_claimed };
         tokio::select! {
-            () = shared.sleep_until(Some(at)) => {}
+            stayed = keep(shared, ways, (link.take(), &to_hub), address.clone(), connect) => return stayed,
+            (claimed, at) = claim(shared, ways, connect) => {
+                tracing::debug!(server = %at, "another server has reopened the room");
+                shared.reached(&at);
+                (link, address, is_claimed) = (claimed, at, true);
+            }
+        }
+    }
+}
+
+/// Keeps a room at its server: over a link to it, and over each that follows.
+async fn keep(
+    shared: &Handle,
+    ways: &Ways<'_>,
+    (link, to_hub): (Option<Link>, &ToHub<'_>),
+    address: ServerAddress,
+    connect: &ConnectOptions,
+) -> Stayed {
+    if let Some(link) = link {
+        pump(shared, link, to_hub).await;
+        if !to_hub.is_present(&shared.lock()) {
+            // The link of the claim goes on.
+            std::future::pending::<()>().await;
+        }
+        if shared.lock().take_passed_over() {
+            return Stayed::PassedOver;
+        }
+        if let Some(address) = shared.lock().take_redirect() {
+            return Stayed::Redirected(address);
+        }
+    }
+    let to_hub = ToHub { paths: to_hub.paths, line: to_hub.line, is_claimed: false };
+    reconnect(shared, ways, &to_hub, address, connect).await;
+    Stayed::Over
+}
+
+/// Reaches the server again each time that the connection to it is lost, as often as the room wants it.
+async fn reconnect(
+    shared: &Handle,
+    ways: &Ways<'_>,
+    to_hub: &ToHub<'_>,
+    mut address: ServerAddress,
+    connect: &ConnectOptions,
+) {
+    loop {
+        tokio::select! {
+            () = attempt_due(shared) => {}
             () = given_up(shared) => return,
         }
         shared.lock().attempt_begins(shared.now());
@@ -190,7 +246,9 @@ async fn reconnect(shared: &Handle, ways: &Ways<'_>, mut address: ServerAddress,
             () = given_up(shared) => return,
         };
         match dialled {
-            Ok(link) => pump(shared, link, &ways.to_hub()).await,
+            Ok(link) => {
+                pump(shared, link, to_hub).await;
+            }
             Err(NoTicket::NotAsked(failure)) => {
                 tracing::debug!(kind = failure.kind.as_str(), detail = %failure.detail, "the server is not reached");
                 shared.lock().attempt_failed(&failure.detail, shared.now());
@@ -207,6 +265,25 @@ async fn reconnect(shared: &Handle, ways: &Ways<'_>, mut address: ServerAddress,
         if let Some(elsewhere) = redirect.and_then(|redirect| elsewhere(&redirect, &address).ok()) {
             shared.reached(&elsewhere);
             address = elsewhere;
+        }
+    }
+}
+
+/// Waits until an attempt to reach the server is due. There may be none while other servers are asked.
+async fn attempt_due(shared: &Handle) {
+    let mut bell = shared.listen();
+    loop {
+        let due = {
+            let core = shared.lock();
+            shared.note_claim(&core);
+            core.next_attempt()
+        };
+        if due.is_some_and(|at| at <= shared.now()) {
+            return;
+        }
+        tokio::select! {
+            () = bell.rung() => {}
+            () = shared.sleep_until(due), if due.is_some() => {}
         }
     }
 }
@@ -233,7 +310,7 @@ async fn given_up(shared: &Handle) {
 }
 
 /// Where a redirect leads. One that names a port alone leads to the host that sent it, with the same certificate.
-fn elsewhere(redirect: &str, from: &ServerAddress) -> Result<ServerAddress, AddressError> {
+pub(super) fn elsewhere(redirect: &str, from: &ServerAddress) -> Result<ServerAddress, AddressError> {
     match redirect.strip_prefix(':').map(str::parse) {
         Some(Ok(port)) => Ok(ServerAddress { port, ..from.clone() }),
         _ => redirect.parse(),
@@ -267,7 +344,7 @@ async fn admit_and_dial(
 }
 
 /// Connects to a server by QUIC, or by WebSocket where QUIC gets no answer; to one in this process in memory.
-async fn dial(
+pub(super) async fn dial(
     ways: &Ways<'_>,
     address: &ServerAddress,
     connect: &ConnectOptions,
@@ -321,6 +398,17 @@ fn got_no_answer(error: &ConnectError) -> bool {
 /// The room's session with its hub.
 struct ToHub<'a> {
     paths: Option<&'a Paths>,
+    /// What the core says of the links that are this session's.
+    line: u64,
+    /// Whether the first link carries the session already.
+    is_claimed: bool,
+}
+
+impl ToHub<'_> {
+    /// Whether no claim has brought the room another link.
+    fn is_present(&self, core: &RoomCore) -> bool {
+        core.line() == self.line
+    }
 }
 
 impl PacketEndpoint for ToHub<'_> {
@@ -329,7 +417,9 @@ impl PacketEndpoint for ToHub<'_> {
             paths.offer(core, link);
         }
         core.reached_at(link.remote());
-        core.connected(link.kind(), now);
+        if !self.is_claimed {
+            core.connected(link.kind(), now);
+        }
     }
 
     fn carries(&self, core: &mut RoomCore, bytes_per_second: u32) {
@@ -337,23 +427,27 @@ impl PacketEndpoint for ToHub<'_> {
     }
 
     fn poll_packet(&self, core: &mut RoomCore, now: Instant) -> Option<Packet> {
-        core.poll_packet(now)
+        if self.is_present(core) { core.poll_packet(now) } else { None }
     }
 
     fn handle_packet(&self, core: &mut RoomCore, packet: Packet, now: Instant) {
-        core.handle_packet(packet, now);
+        if self.is_present(core) {
+            core.handle_packet(packet, now);
+        }
     }
 
     fn lost(&self, core: &mut RoomCore, detail: &str, now: Instant) {
-        core.disconnected(detail, now);
+        if self.is_present(core) {
+            core.disconnected(detail, now);
+        }
     }
 
     fn is_finished(&self, core: &RoomCore) -> bool {
-        core.is_finished()
+        !self.is_present(core) || core.is_finished()
     }
 
     fn goes_on(&self, core: &RoomCore) -> bool {
-        core.is_coming_back()
+        !self.is_present(core) || core.is_coming_back()
     }
 
     fn poll_timeout(&self, core: &RoomCore) -> Option<Instant> {
@@ -389,7 +483,7 @@ mod tests {
             assert!(began.elapsed() < HANG, "{:?}", room.info());
             std::thread::yield_now();
         }
-        let to_hub = ToHub { paths: None };
+        let to_hub = ToHub { paths: None, line: 0, is_claimed: false };
         let now = room.shared.now();
         let mut core = room.shared.lock();
         assert!(!to_hub.goes_on(&core), "it has its connection");

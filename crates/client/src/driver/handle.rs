@@ -10,7 +10,7 @@ use parlor_transport::discovery::ServerAddress;
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// The core, the bell between game and driver, and this process's clock.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Handle {
     /// The server that was reached last.
     server: Mutex<Option<ServerAddress>>,
     bell: watch::Sender<()>,
+    /// Tells the driver that a claim is due at some time.
+    claims: Notify,
     /// The direct paths that are tried or stand. One that is taken out is given up.
     paths: Mutex<BTreeMap<PathId, watch::Sender<()>>>,
     /// How a server of this process announces the room.
@@ -40,6 +42,7 @@ impl Handle {
             core: Mutex::new(core),
             server: Mutex::new(None),
             bell: watch::Sender::new(()),
+            claims: Notify::new(),
             paths: Mutex::default(),
             began: std::time::Instant::now(),
             is_finished: Mutex::new(false),
@@ -118,6 +121,31 @@ impl Handle {
         if self.bell.receiver_count() > 1 {
             self.bell.send_replace(());
             own.0.mark_unchanged();
+        }
+    }
+
+    /// Tells the driver of a claim that is due at some time. It does not listen for the bell, which rings for each packet.
+    pub(super) fn note_claim(&self, core: &RoomCore) {
+        if core.next_claim().is_some() {
+            self.claims.notify_one();
+        }
+    }
+
+    /// Waits until a claim is due, and begins it. Returns the address to dial, as the core has it.
+    pub(super) async fn claim_begins(&self) -> String {
+        loop {
+            let due = self.lock().next_claim();
+            tokio::select! {
+                () = self.claims.notified(), if due.is_none() => {}
+                () = self.sleep_until(due), if due.is_some() => {
+                    let mut core = self.lock();
+                    if core.next_claim().is_some_and(|at| at <= self.now())
+                        && let Some(address) = core.claim_begins()
+                    {
+                        return address;
+                    }
+                }
+            }
         }
     }
 

@@ -35,14 +35,18 @@ pub(super) trait PacketEndpoint: Sync {
     fn goes_on(&self, _core: &RoomCore) -> bool {
         false
     }
+    /// Whether the link itself goes on, for another endpoint.
+    fn keeps_link(&self, _core: &RoomCore) -> bool {
+        false
+    }
     /// When [`handle_timeout`](Self::handle_timeout) is due.
     fn poll_timeout(&self, core: &RoomCore) -> Option<Instant>;
     /// Time has passed.
     fn handle_timeout(&self, core: &mut RoomCore, now: Instant);
 }
 
-/// Carries packets until the endpoint or the link is over.
-pub(super) async fn pump(shared: &Handle, link: Link, endpoint: &impl PacketEndpoint) {
+/// Carries packets until the endpoint or the link is over. Returns the link if it goes on.
+pub(super) async fn pump(shared: &Handle, link: Link, endpoint: &impl PacketEndpoint) -> Option<Link> {
     let mut bell = shared.listen();
     let (sender, mut receiver) = link.split();
     endpoint.connected(&mut shared.lock(), &sender, shared.now());
@@ -68,8 +72,12 @@ pub(super) async fn pump(shared: &Handle, link: Link, endpoint: &impl PacketEndp
                 held = offer(&sender, packet);
             }
             if endpoint.is_finished(&core) && held.is_none() {
+                if endpoint.keeps_link(&core) {
+                    return Some(Link { sender, receiver });
+                }
                 break;
             }
+            shared.note_claim(&core);
             endpoint.poll_timeout(&core)
         };
         let carrier = held.as_ref().map(|packet: &Packet| packet.carrier);
@@ -89,7 +97,7 @@ pub(super) async fn pump(shared: &Handle, link: Link, endpoint: &impl PacketEndp
                 // A packet that came by one link may leave by another.
                 shared.wake_others(&mut bell);
                 if received.is_err() {
-                    return;
+                    return None;
                 }
             }
             () = bell.rung() => {}
@@ -108,6 +116,7 @@ pub(super) async fn pump(shared: &Handle, link: Link, endpoint: &impl PacketEndp
         let _ = tokio::time::timeout(GOODBYE_PATIENCE, sender.closed()).await;
     };
     part(goes_on, goodbye).await;
+    None
 }
 
 /// Waits until the link is over; or lets it end in the background if the endpoint goes on: a link that is silent does not answer.

@@ -1,6 +1,7 @@
 //! The driver: sockets and a background thread behind a room, so that a game needs neither a runtime nor patience.
 
 mod builder;
+mod claim;
 #[cfg(feature = "clipboard")]
 mod clipboard;
 mod connect_options;

@@ -113,7 +113,9 @@ impl Paths {
             () = way.is_over() => return,
         };
         match opened {
-            Ok(link) => pump(shared, link, way).await,
+            Ok(link) => {
+                pump(shared, link, way).await;
+            }
             Err(error) => {
                 tracing::debug!(%error, "there is no direct path");
                 shared.lock().path_failed(way.id, &error.to_string(), shared.now());

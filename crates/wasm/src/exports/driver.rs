@@ -51,7 +51,11 @@ exports! {
             let kind = kind.ok_or_else(|| Fault::bad_call("there is no such kind of link"))?;
             let now = room.at(now)?;
             room.rate = StreamRate::default();
-            room.core.connected(kind, now);
+            if room.is_claim() {
+                room.core.claim_connected(kind, now);
+            } else {
+                room.core.connected(kind, now);
+            }
             Ok(())
         })
     }
@@ -66,7 +70,12 @@ exports! {
                 _ => return Err(Fault::bad_call("a carrier is 1, 2 or 3")),
             };
             let now = room.at(now)?;
-            room.core.handle_packet(Packet { carrier, bytes: given.bytes() }, now);
+            let packet = Packet { carrier, bytes: given.bytes() };
+            if room.is_claim() {
+                room.core.handle_claim_packet(packet, now);
+            } else {
+                room.core.handle_packet(packet, now);
+            }
             Ok(())
         })
     }
@@ -75,7 +84,11 @@ exports! {
     fn next_packet(now: f64) -> i32 {
         ask(|room, out| {
             let now = room.at(now)?;
-            let Some(packet) = room.core.poll_packet(now) else { return Ok(0) };
+            let packet = match room.is_claim() {
+                true => room.core.poll_claim_packet(now),
+                false => room.core.poll_packet(now),
+            };
+            let Some(packet) = packet else { return Ok(0) };
             put_bytes(out, &packet.bytes);
             Ok(match packet.carrier {
                 Carrier::Datagram => 1,
@@ -103,7 +116,9 @@ exports! {
     fn disconnected(len: i32, now: f64) -> i32 {
         tell(len, |room, given, _| {
             let (detail, now) = (given.parts::<String>()?, room.at(now)?);
-            room.core.disconnected(&detail, now);
+            if !room.claim_fails(&detail, now) {
+                room.core.disconnected(&detail, now);
+            }
             Ok(())
         })
     }
@@ -135,8 +150,37 @@ exports! {
     fn attempt_failed(len: i32, now: f64) -> i32 {
         tell(len, |room, given, _| {
             let (detail, now) = (given.parts::<String>()?, room.at(now)?);
-            room.core.attempt_failed(&detail, now);
+            if !room.claim_fails(&detail, now) {
+                room.core.attempt_failed(&detail, now);
+            }
             Ok(())
+        })
+    }
+
+    /// When to dial another server.
+    fn next_claim() -> f64 {
+        ask(|room, _| Ok(micros(room.core.next_claim())))
+    }
+
+    /// Begins a claim at another server: the next link is for it.
+    fn claim_begins() -> i32 {
+        ask(|room, out| {
+            let server = room.core.claim_begins();
+            if server.is_some() {
+                room.claim = Some(room.core.line());
+            }
+            crate::room::put_some(out, server.map(Value::from))
+        })
+    }
+
+    /// Whether the claim was granted: its server is the room's from here on.
+    fn claimed() -> i32 {
+        ask(|room, _| {
+            let is_granted = room.claim.is_some() && !room.is_claim();
+            if is_granted {
+                room.claim = None;
+            }
+            Ok(is_granted)
         })
     }
 
@@ -203,7 +247,13 @@ exports! {
 
     /// Whether nothing is left to send.
     fn is_finished() -> i32 {
-        ask(|room, _| Ok(room.core.is_finished()))
+        ask(|room, _| {
+            if !room.is_claim() {
+                return Ok(room.core.is_finished());
+            }
+            room.claim.take_if(|_| !room.core.is_claiming());
+            Ok(room.claim.is_none())
+        })
     }
 
     /// Whether the driver is to go on dialling.

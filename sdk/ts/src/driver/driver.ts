@@ -3,6 +3,9 @@
 //           dial            opened              is finished, or the link is lost
 //   idle ───────▶ dialling ────────▶ linked ───────────────────────────────────▶ idle: redirected, or an attempt is due
 //                    └── failed: the room closes if it was never open, else the next attempt
+//
+// A room whose server is lost is also asked for at other servers, over the one link that a page has: a claim. A granted
+// claim's link is the room's.
 
 import { ParlorError } from "../error.js";
 import { sentence } from "../thrown.js";
@@ -58,6 +61,8 @@ export class Driver {
   #phase: "idle" | "dialling" | "linked" | "over" = "idle";
   #isFirstVisit = true;
   #redirects = 0;
+  /** The server that is asked to reopen the room, while the link is for that. */
+  #claims: Address | undefined;
   #held: Arrived | undefined;
   #streamUnderWay = 0;
   #datagramsUnderWay = 0;
@@ -234,6 +239,10 @@ export class Driver {
       const length = this.core.put(bytes);
       this.core.call((it) => it.packet(carrier, length, at));
     }
+    if (this.#claims !== undefined && this.core.ask((it) => it.claimed()) === 1) {
+      this.options.address = this.#claims;
+      this.#claims = undefined;
+    }
     this.events.changed();
   }
 
@@ -250,7 +259,8 @@ export class Driver {
   /** Sets the timer, unless an earlier beat will set it. */
   #arm(): void {
     const now = this.clock.now();
-    const attempt = this.#phase === "idle" ? this.core.ask((it) => it.next_attempt()) : Number.POSITIVE_INFINITY;
+    const isIdle = this.#phase === "idle";
+    const attempt = isIdle ? Math.min(this.core.ask((it) => it.next_attempt()), this.core.ask((it) => it.next_claim())) : Number.POSITIVE_INFINITY;
     const due = Math.min(this.core.ask((it) => it.next_timeout()), attempt, this.events.gameDue(now));
     if (due >= this.#armed || this.#phase === "over") return;
     this.#armed = due;
@@ -283,6 +293,7 @@ export class Driver {
 
   #unlinked(): void {
     this.#phase = "idle";
+    this.#claims = undefined;
     this.#held = undefined;
     for (const resolve of this.#finished.splice(0)) resolve();
   }
@@ -301,7 +312,21 @@ export class Driver {
     }
     this.#isFirstVisit = false;
     const now = this.clock.now();
-    if (core.ask((it) => it.next_attempt()) <= now) this.#attempt(now);
+    if (core.ask((it) => it.next_attempt()) <= now) return this.#attempt(now);
+    if (core.ask((it) => it.next_claim()) <= now) this.#claim();
+  }
+
+  /** Asks another server to reopen the room. */
+  #claim(): void {
+    if (this.core.ask((it) => it.claim_begins()) !== 1) return;
+    const server = this.core.value() as string;
+    this.#phase = "dialling";
+    try {
+      this.#claims = server === "" ? this.options.address : redirected(server, this.options.address);
+    } catch (thrown) {
+      return this.#dialFailed({ code: "unreachable", message: sentence(thrown), hint: "" });
+    }
+    this.#dialNow();
   }
 
   #attempt(now: number): void {
@@ -364,7 +389,8 @@ export class Driver {
   }
 
   #dialNow(): void {
-    const { address, via } = this.options;
+    const { via } = this.options;
+    const address = this.#claims ?? this.options.address;
     if (this.#isDialled) {
       this.#isDialled = false;
       return;
@@ -376,6 +402,7 @@ export class Driver {
   #dialFailed({ code, message, hint }: Failure): void {
     const now = this.clock.now();
     this.#phase = "idle";
+    this.#claims = undefined;
     if (!this.#isFirstVisit) {
       const length = this.core.putValues(message);
       this.core.call((it) => it.attempt_failed(length, now));

@@ -228,6 +228,8 @@ export interface Events<G extends GameTypes = Untyped> {
   connectionLost: { readonly reason: string; readonly detail: string };
   reconnecting: { readonly attempt: number };
   reconnected: { readonly stateResynced: boolean };
+  /** The room's server is gone, and another one has reopened the room: the game goes on. `gap`: messages may have been lost. */
+  reopened: { readonly gap: boolean };
   hostMigration: { readonly previous?: PlayerId; readonly next: PlayerId; readonly isMe: boolean };
   hostChanged: { readonly host: PlayerId; readonly previous?: PlayerId };
   /** This process stays the host: the server refused the hand-over. */

@@ -30,6 +30,9 @@ export interface Exports {
   attempt_put_off(length: Num, afterMs: Num, now: Num): Num;
   attempt_refused(length: Num, now: Num): Num;
   redirect(): Num;
+  next_claim(): Num;
+  claim_begins(): Num;
+  claimed(): Num;
   path_carries(bytesPerSecond: Num): Num;
   wrote(bytes: Num, began: Num, now: Num, waits: Num): Num;
   is_finished(): Num;

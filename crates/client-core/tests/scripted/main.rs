@@ -1,0 +1,5 @@
+//! Rooms against scripted hubs.
+
+mod hand_over;
+mod hub;
+mod reopening;
