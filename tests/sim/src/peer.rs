@@ -80,8 +80,13 @@ pub(crate) struct Peer {
     pub(crate) is_stalled: bool,
     /// Its dials time out.
     pub(crate) is_unplugged: bool,
-    /// Connections that it has begun.
-    pub(crate) lines: u64,
+    /// The nodes of the connections that it has begun, and the present one's number.
+    pub(crate) lines: Vec<usize>,
+    pub(crate) main: u64,
+    /// The node that it connects to.
+    pub(crate) node: usize,
+    /// The number of the connection of its claim at another node.
+    pub(crate) claim: Option<u64>,
     /// Its entry among the timers.
     pub(crate) timer: Option<Instant>,
     pub(crate) play: Option<Play>,
@@ -96,7 +101,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn new(end: End, link: Link, ways: [Way; 2], ahead: Duration) -> Self {
+    pub(crate) fn new(end: End, link: Link, ways: [Way; 2], ahead: Duration, node: usize) -> Self {
         let [up, down] = ways;
         Peer {
             end,
@@ -108,7 +113,10 @@ impl Peer {
             is_crashed: false,
             is_stalled: false,
             is_unplugged: false,
-            lines: 0,
+            lines: Vec::new(),
+            main: 0,
+            node,
+            claim: None,
             timer: None,
             play: None,
             hear: None,
@@ -119,6 +127,17 @@ impl Peer {
             traffic: Traffic::default(),
             received: Vec::new(),
         }
+    }
+
+    /// Begins a connection to a node. Returns its number.
+    pub(crate) fn begin_line(&mut self, node: usize) -> u64 {
+        self.lines.push(node);
+        self.lines.len() as u64 - 1
+    }
+
+    /// The node of one of its connections.
+    pub(crate) fn node_of(&self, line: Line) -> usize {
+        self.lines[usize::try_from(line.number).expect("it was made from an index")]
     }
 
     /// The time of its own clock.
@@ -135,8 +154,8 @@ impl Peer {
             End::Game(room) => room.poll_timeout(),
             End::Bare { session, .. } => session.as_ref().and_then(|session| session.poll_timeout()),
         };
-        let dial = self.end.next_attempt();
-        let hub = due.into_iter().chain(dial).min().map(|due| due - self.ahead);
+        let dials = self.end.next_attempt().into_iter().chain(self.end.next_claim());
+        let hub = due.into_iter().chain(dials).min().map(|due| due - self.ahead);
         hub.into_iter().chain(self.path_timeout()).min()
     }
 
@@ -225,6 +244,14 @@ impl End {
     pub(crate) fn next_attempt(&self) -> Option<Instant> {
         match self {
             End::Game(room) => room.next_attempt(),
+            End::Bare { .. } => None,
+        }
+    }
+
+    /// When it dials another node.
+    pub(crate) fn next_claim(&self) -> Option<Instant> {
+        match self {
+            End::Game(room) => room.next_claim(),
             End::Bare { .. } => None,
         }
     }

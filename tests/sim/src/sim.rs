@@ -4,6 +4,7 @@ use crate::disk::{Disk, LogFile};
 use crate::link::{Link, Way};
 use crate::peer::{End, Hear, Line, Peer, PeerId, Play, Tamper, Traffic, Wire};
 use crate::transcript::Transcript;
+use cluster::Store;
 use parlor_client_core::{ClosedReason, Event, Options, PathId, RoomCore};
 use parlor_hub::room::KeptEntry;
 use parlor_hub::{Config, Hub, HubEvent};
@@ -15,6 +16,7 @@ use paths::Between;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+mod cluster;
 mod paths;
 mod run;
 
@@ -50,6 +52,23 @@ enum Due {
     PathFailed(PeerId, PathId),
     PathHung(PeerId, PathId),
     PathPacket(PeerId, PathId, Packet),
+    /// Nodes write who is in their rooms into the store.
+    Rosters,
+}
+
+/// A process with a hub.
+struct Node {
+    hub: Hub,
+    /// The earliest next run of the hub's loop, and the events held until then.
+    runs_at: Instant,
+    held: Vec<Due>,
+    died_at: Option<Instant>,
+}
+
+impl Node {
+    fn new(config: Config) -> Self {
+        Node { hub: Hub::new(config), runs_at: Instant::ZERO, held: Vec::new(), died_at: None }
+    }
 }
 
 /// A simulation. See the [crate](crate).
@@ -58,10 +77,9 @@ pub struct Sim {
     /// Seed of the network and the clients' clocks.
     rng: Rng,
     config: Config,
-    hub: Hub,
-    /// The earliest next run of the hub's loop, and the events held until then.
-    hub_runs_at: Instant,
-    held_for_hub: Vec<Due>,
+    /// One hub; more of them in a cluster.
+    nodes: Vec<Node>,
+    store: Store,
     disk: Disk,
     peers: Vec<Peer>,
     /// Clients with events since they last handled what is due.
@@ -105,9 +123,8 @@ impl Sim {
         Sim {
             now: Instant::from_millis(1_000_000),
             rng: Rng::new(seed),
-            hub: Hub::new(config.clone()),
-            hub_runs_at: Instant::ZERO,
-            held_for_hub: Vec::new(),
+            nodes: vec![Node::new(config.clone())],
+            store: Store::default(),
             config,
             disk: Disk::new(seed),
             peers: Vec::new(),
@@ -175,12 +192,16 @@ impl Sim {
     }
 
     /// Adds a game that begins to host or join, without running.
-    pub fn enter(&mut self, mut options: Options, link: Link) -> PeerId {
+    pub fn enter(&mut self, options: Options, link: Link) -> PeerId {
+        self.enter_at(options, link, 0)
+    }
+
+    fn enter_at(&mut self, mut options: Options, link: Link, node: usize) -> PeerId {
         if options.name.is_empty() {
             options.name = format!("player {}", self.peers.len());
         }
         let room = RoomCore::new(options, parlor_client_core::Mode::Auto);
-        let peer = self.connect(End::Game(Box::new(room)), link);
+        let peer = self.connect(End::Game(Box::new(room)), link, node);
         let phase = self.rng.below(u64::try_from(FRAME.as_micros()).expect("a frame is short"));
         self.push(self.now + Duration::from_micros(phase), Due::Frame(peer));
         peer
@@ -188,16 +209,16 @@ impl Sim {
 
     /// Adds a session without a game, which a test can make send anything.
     pub fn intrude(&mut self, hello: Hello, link: Link) -> PeerId {
-        self.connect(End::Bare { hello: Box::new(hello), session: None, events: Vec::new() }, link)
+        self.connect(End::Bare { hello: Box::new(hello), session: None, events: Vec::new() }, link, 0)
     }
 
-    fn connect(&mut self, end: End, link: Link) -> PeerId {
+    fn connect(&mut self, end: End, link: Link, node: usize) -> PeerId {
         let peer = PeerId(self.peers.len());
         let ahead = Duration::from_micros(self.rng.below(3_600_000_000));
         let ways = [Direction::There, Direction::Back];
         let (seed, flow) = (self.rng.draw(), peer.0 as u64);
         let ways = ways.map(|direction| Way::new(&link, seed, flow, direction, self.now));
-        self.peers.push(Peer::new(end, link, ways, ahead));
+        self.peers.push(Peer::new(end, link, ways, ahead, node));
         self.dial(peer);
         peer
     }
@@ -339,7 +360,8 @@ impl Sim {
     /// Blocks or unblocks the link's packets from the hub.
     pub fn block(&mut self, peer: PeerId, is_blocked: bool) {
         self.note(peer, if is_blocked { "takes nothing" } else { "takes packets" });
-        self.hub.handle_writable(connection(self.line(peer)), !is_blocked, self.now);
+        let (now, line) = (self.now, self.line(peer));
+        self.node_of(line).hub.handle_writable(connection(line), !is_blocked, now);
         self.turn();
     }
 
@@ -366,9 +388,9 @@ impl Sim {
     pub fn crash_hub(&mut self) {
         self.transcript.line(self.now, "hub", format_args!("dies, and another begins"));
         self.disk.process_dies(self.now);
-        self.held_for_hub.clear();
         self.config.seed[8..16].copy_from_slice(&self.rng.draw().to_le_bytes());
-        self.hub = Hub::new(self.config.clone());
+        let runs_at = self.nodes[0].runs_at;
+        self.nodes[0] = Node { runs_at, ..Node::new(self.config.clone()) };
         for peer in (0..self.peers.len()).map(PeerId) {
             let it = &self.peers[peer.0];
             if it.link.kind == LinkKind::WebSocket && it.wire == Wire::Up {
@@ -381,7 +403,7 @@ impl Sim {
     /// Stalls the hub's loop for `time`, as on an overloaded machine: arrivals wait, and timers are late.
     pub fn stall_hub(&mut self, time: Duration) {
         self.transcript.line(self.now, "hub", format_args!("is not run for {time:?}"));
-        self.hub_runs_at = self.now + time;
+        self.nodes[0].runs_at = self.now + time;
     }
 
     /// Removes a member, as an operator does.
@@ -389,13 +411,13 @@ impl Sim {
     /// # Panics
     /// If there is no such member.
     pub fn remove_member(&mut self, code: RoomCode, member: MemberId, reason: &str) {
-        self.hub.remove_member(code, member, reason.to_owned(), self.now).expect("it is there");
+        self.nodes[0].hub.remove_member(code, member, reason.to_owned(), self.now).expect("it is there");
         self.turn();
     }
 
     /// Shuts the hub down.
     pub fn shut_down(&mut self) {
-        self.hub.shut_down(self.now);
+        self.nodes[0].hub.shut_down(self.now);
         self.turn();
     }
 }
@@ -404,7 +426,7 @@ impl Sim {
 impl Sim {
     /// The hub.
     pub fn hub(&self) -> &Hub {
-        &self.hub
+        &self.nodes[0].hub
     }
 
     /// A game's room.

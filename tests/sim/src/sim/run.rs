@@ -1,6 +1,6 @@
 //! The simulation loop: it advances from one event to the next.
 
-use super::{Due, FRAME, Sim, TURNS_MAX, connection, line_of};
+use super::{Due, FRAME, Node, Sim, TURNS_MAX, connection, line_of};
 use crate::peer::{End, Line, PeerId, Wire};
 use parlor_hub::{Origin, Output};
 use parlor_proto::{Carrier, Instant, Packet};
@@ -32,7 +32,7 @@ impl Sim {
     pub(super) fn turn(&mut self) {
         for _ in 0..TURNS_MAX {
             self.hand_over();
-            self.run_hub();
+            self.run_hubs();
             let now = self.now;
             let due = self.timers.iter().take_while(|(at, _)| *at <= now);
             self.touched.extend(due.map(|(_, peer)| *peer));
@@ -60,23 +60,37 @@ impl Sim {
     /// The next run of the hub's loop: when the hub asks for it, or when it may run again and events are
     /// held.
     fn hub_due(&self) -> Option<Instant> {
-        let comes = (!self.held_for_hub.is_empty()).then_some(self.hub_runs_at);
-        let wants = self.hub.poll_timeout().map(|at| at.max(self.hub_runs_at));
-        comes.into_iter().chain(wants).min()
+        let due = |node: &Node| {
+            let comes = (!node.held.is_empty()).then_some(node.runs_at);
+            let wants = node.hub.poll_timeout().map(|at| at.max(node.runs_at));
+            comes.into_iter().chain(wants).min()
+        };
+        self.nodes.iter().filter(|node| node.died_at.is_none()).filter_map(due).min()
     }
 
-    fn run_hub(&mut self) {
-        if self.now < self.hub_runs_at {
+    fn run_hubs(&mut self) {
+        (0..self.nodes.len()).for_each(|node| self.run_hub(node));
+    }
+
+    fn run_hub(&mut self, node: usize) {
+        if self.now < self.nodes[node].runs_at || self.nodes[node].died_at.is_some() {
             return;
         }
-        for due in std::mem::take(&mut self.held_for_hub) {
+        for due in std::mem::take(&mut self.nodes[node].held) {
             self.hand(due);
         }
-        self.hub.handle_timeout(self.now);
-        self.hub.flush(self.now);
-        while let Some(output) = self.hub.poll_output() {
-            self.obey(output);
+        let now = self.now;
+        let hub = &mut self.nodes[node].hub;
+        hub.handle_timeout(now);
+        hub.flush(now);
+        while let Some(output) = self.nodes[node].hub.poll_output() {
+            self.obey(node, output);
         }
+    }
+
+    /// The node of a connection.
+    pub(super) fn node_of(&mut self, line: Line) -> &mut Node {
+        &mut self.nodes[self.peers[line.peer.0].node_of(line)]
     }
 
     fn hand_over(&mut self) {
@@ -84,9 +98,17 @@ impl Sim {
             && entry.key().0 <= self.now
         {
             let due = entry.remove();
-            let is_for_hub = matches!(due, Due::Accepted(_) | Due::ToHub(..) | Due::HubHung(_));
-            if is_for_hub && (self.now < self.hub_runs_at || !self.held_for_hub.is_empty()) {
-                self.held_for_hub.push(due);
+            let now = self.now;
+            let (Due::Accepted(line) | Due::ToHub(line, _) | Due::HubHung(line)) = &due else {
+                self.hand(due);
+                continue;
+            };
+            let node = self.node_of(*line);
+            if node.died_at.is_some() {
+                continue;
+            }
+            if now < node.runs_at || !node.held.is_empty() {
+                node.held.push(due);
             } else {
                 self.hand(due);
             }
@@ -94,23 +116,34 @@ impl Sim {
     }
 
     fn hand(&mut self, due: Due) {
+        let now = self.now;
         match due {
             Due::Accepted(line) => {
                 let kind = self.peers[line.peer.0].link.kind;
                 // The lower bits identify neighbours; clients here are not neighbours.
                 let origin = Origin((1 + line.peer.0 as u64) << 16);
-                self.hub.handle_connected(connection(line), kind, origin, self.now);
+                let hub = &mut self.node_of(line).hub;
+                hub.handle_connected(connection(line), kind, origin, now);
                 if kind.has_datagrams() {
                     let [_, seen] = Self::addresses(line.peer);
-                    self.hub.handle_address(connection(line), seen, self.now);
+                    hub.handle_address(connection(line), seen, now);
                 }
             }
             Due::Connected(line) if self.is_present(line) => self.connected(line.peer),
             Due::Unreached(line) if self.is_present(line) => self.unreached(line.peer),
-            Due::ToHub(line, packet) => self.hub.handle_packet(connection(line), packet, self.now),
+            Due::ToHub(line, packet) => self.node_of(line).hub.handle_packet(connection(line), packet, now),
             Due::ToPeer(line, packet) if self.is_present(line) => self.take_packet(line.peer, packet),
-            Due::HubHung(line) => self.hub.handle_disconnected(connection(line), self.now),
+            Due::HubHung(line) => self.node_of(line).hub.handle_disconnected(connection(line), now),
             Due::PeerHung(line, reason) if self.is_present(line) => self.hang_up(line.peer, &reason),
+            due @ (Due::Connected(line)
+            | Due::Unreached(line)
+            | Due::ToPeer(line, _)
+            | Due::PeerHung(line, _))
+                if self.is_claim(line) =>
+            {
+                self.hear_claim(line, due);
+            }
+            Due::Rosters => self.write_rosters(),
             // Events of a connection that its client has dropped.
             Due::Connected(_) | Due::Unreached(_) | Due::ToPeer(..) | Due::PeerHung(..) => {}
             Due::Frame(peer) => self.frame(peer),
@@ -123,23 +156,33 @@ impl Sim {
 
     /// A client's present connection.
     pub(super) fn line(&self, peer: PeerId) -> Line {
-        Line { peer, number: self.peers[peer.0].lines - 1 }
+        Line { peer, number: self.peers[peer.0].main }
     }
 
     fn is_present(&self, line: Line) -> bool {
-        self.peers[line.peer.0].lines == line.number + 1
+        self.peers[line.peer.0].main == line.number
     }
 
     /// Begins another connection of a client.
     pub(super) fn dial(&mut self, peer: PeerId) {
         let now = self.now;
         let it = &mut self.peers[peer.0];
-        (it.wire, it.lines) = (Wire::Pending, it.lines + 1);
+        it.wire = Wire::Pending;
         (it.held_up, it.held_down) = (Vec::new(), Vec::new());
-        let (latency, is_unplugged) = (it.link.latency(), it.is_unplugged);
+        it.main = it.begin_line(it.node);
         let line = self.line(peer);
-        if is_unplugged {
+        self.reach(line, now);
+    }
+
+    /// Lets a connection stand or fail in a while.
+    pub(super) fn reach(&mut self, line: Line, now: Instant) {
+        let it = &self.peers[line.peer.0];
+        let (latency, is_unplugged, kind) = (it.link.latency(), it.is_unplugged, it.link.kind);
+        let is_dead = self.node_of(line).died_at.is_some();
+        if is_unplugged || is_dead && kind.has_datagrams() {
             self.push(now + DIAL_PATIENCE, Due::Unreached(line));
+        } else if is_dead {
+            self.push(now + latency * 2, Due::Unreached(line));
         } else {
             self.push(now + latency, Due::Accepted(line));
             self.push(now + latency * 2, Due::Connected(line));
@@ -225,10 +268,15 @@ impl Sim {
         if it.poll_timeout().is_some_and(|due| due <= self.now) {
             it.end.handle_timeout(clock);
         }
+        self.wake_claim(peer, clock);
         let it = &mut self.peers[peer.0];
         if it.wire == Wire::Pending {
             return;
         }
+        if it.wire == Wire::Down && self.follow_redirect(peer) {
+            return self.dial(peer);
+        }
+        let it = &mut self.peers[peer.0];
         if it.wire == Wire::Down && it.end.next_attempt().is_some_and(|at| at <= clock) {
             if let End::Game(room) = &mut it.end {
                 room.attempt_begins(clock);
@@ -277,9 +325,14 @@ impl Sim {
         if it.wire != Wire::Up {
             return;
         }
-        self.transcript.hash(&packet.bytes);
-        let arrivals = it.up.arrivals(packet.carrier, packet.bytes.len(), self.now);
         let line = self.line(peer);
+        self.carry_on(line, packet);
+    }
+
+    /// Carries a packet to the hub of a connection.
+    pub(super) fn carry_on(&mut self, line: Line, packet: Packet) {
+        self.transcript.hash(&packet.bytes);
+        let arrivals = self.peers[line.peer.0].up.arrivals(packet.carrier, packet.bytes.len(), self.now);
         for at in arrivals {
             self.push(at, Due::ToHub(line, packet.clone()));
         }
@@ -293,7 +346,7 @@ impl Sim {
         down.into_iter().for_each(|packet| self.take_packet(peer, packet));
     }
 
-    fn obey(&mut self, output: Output) {
+    fn obey(&mut self, node: usize, output: Output) {
         match output {
             Output::Packet { connection, packet } => {
                 let line = line_of(connection);
@@ -311,9 +364,10 @@ impl Sim {
             }
             Output::Recorded { room, bytes } => self.disk.append(room, &bytes, self.now),
             Output::Kept { code, number, entry, .. } => self.kept.push((code, number, entry)),
-            Output::Locate { .. } | Output::Enter { .. } | Output::Left { .. } => {
-                unreachable!("the hub of a world is of no cluster")
-            }
+            question @ (Output::Locate { .. }
+            | Output::Enter { .. }
+            | Output::Claim { .. }
+            | Output::Left { .. }) => self.answer(node, question),
             Output::Event(hub_event) => {
                 self.transcript.line(self.now, "hub", format_args!("{hub_event:?}"));
                 self.hub_events.push(hub_event);

@@ -222,7 +222,7 @@ fn m1_an_older_server_seats_no_player_in_place_of_a_spectator() {
     let code = sim.code(host);
     let watcher = sim.enter(Options { spectate: true, ..Options::join(APP, code) }, Link::quic());
     // The server reads the hello as one that does not know the capability.
-    let older = capability::RETURNS | capability::HANDS_OVER;
+    let older = capability::RETURNS | capability::HANDS_OVER | capability::MOVES;
     let [older, newer] = [older, older | capability::SPECTATES].map(|bits| u8::try_from(bits).unwrap());
     let hello: Vec<u8> = [&[5][..], APP.as_bytes(), &[0, newer]].concat();
     sim.tamper(watcher, move |_, packet| {

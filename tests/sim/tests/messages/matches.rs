@@ -153,6 +153,7 @@ fn a_hub_lists_its_matches_and_none_with_a_secret() {
         matches: Some(matches),
         after: None,
         limit: 10,
+        rosters: false,
     };
     let any = MatchFilter::default();
     let list = |query: RoomQuery| -> BTreeSet<RoomCode> {

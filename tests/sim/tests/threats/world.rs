@@ -260,7 +260,7 @@ impl World {
             }
             Output::Event(hub_event) => self.hub_events.push(hub_event),
             Output::Recorded { .. } | Output::Kept { .. } => {}
-            Output::Locate { .. } | Output::Enter { .. } | Output::Left { .. } => {
+            Output::Locate { .. } | Output::Enter { .. } | Output::Claim { .. } | Output::Left { .. } => {
                 unreachable!("this hub is of no cluster")
             }
         }

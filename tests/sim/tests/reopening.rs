@@ -1,0 +1,247 @@
+//! A node is killed at any step of a room, and its host or its first member reopens the room at another one.
+
+use parlor_client_core::{Event, LinkState, Options};
+use parlor_proto::wire::control::LeaveReason;
+use parlor_proto::wire::envelope::Recipient;
+use parlor_proto::{Lane, LinkKind, MemberId, RoomCode};
+use parlor_sim::{APP, Link, PeerId, Rng, Sim, for_seeds};
+use parlor_sync::keyed::Audience;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+const GRACE: Duration = Duration::from_secs(30);
+/// The bound within which a room is open again.
+const REOPENED_MS: u64 = 5_000;
+
+/// What each member heard of each other: the numbers in the order of their arrival.
+type Heard = Rc<RefCell<BTreeMap<(PeerId, MemberId), Vec<u64>>>>;
+
+struct Room {
+    sim: Sim,
+    code: RoomCode,
+    members: Vec<PeerId>,
+    heard: Heard,
+}
+
+impl Room {
+    /// A room of three members at node 0, of which the first one opened it. All talk.
+    fn open(seed: u64, options: Options, link: impl Fn(&mut Rng) -> Link) -> Self {
+        let mut rng = Rng::new(seed);
+        let mut sim = Sim::cluster(seed, 3, GRACE);
+        let first = sim.host(options, link(&mut rng));
+        let code = sim.code(first);
+        let mut room = Room { sim, code, members: vec![first], heard: Heard::default() };
+        for node in [1, 0] {
+            // The code is good at every node.
+            let peer = room.sim.enter_node(Options::join(APP, code), link(&mut rng), node);
+            room.members.push(peer);
+        }
+        let members = room.members.clone();
+        room.sim.run_until(10_000, "all are in", |sim| {
+            members.iter().all(|peer| sim.room(*peer).player_count() == 3)
+        });
+        room.members.clone().into_iter().for_each(|peer| room.talk(peer));
+        room
+    }
+
+    /// Lets a member send a number to the others in each step, and the host write it.
+    fn talk(&mut self, peer: PeerId) {
+        let mut number = 0;
+        self.sim.play(peer, move |room, now| {
+            number += 1;
+            if room.is_host() {
+                room.set("step", &number, Audience::All).expect("it hosts");
+            }
+            // It is refused while the room is not open.
+            let _ = room.send(Lane::ReliableOrdered, Recipient::Others, "number", &number, true, now);
+        });
+        let heard = Rc::clone(&self.heard);
+        self.sim.hear(peer, move |_, _, event| {
+            if let Event::Message(message) = event
+                && let parlor_proto::wire::envelope::Sender::Member(from) = message.from
+            {
+                let number = message.read().expect("it is a number");
+                heard.borrow_mut().entry((peer, from)).or_default().push(number);
+            }
+        });
+    }
+
+    fn names(&self) -> Vec<Vec<(MemberId, String)>> {
+        let of = |peer: &PeerId| {
+            let players = self.sim.room(*peer).players();
+            players.iter().map(|player| (player.id, player.name.clone())).collect()
+        };
+        self.members.iter().map(of).collect()
+    }
+
+    /// Whether all members are in the room at a living node, and see all others.
+    fn is_whole(&self) -> bool {
+        self.members.iter().all(|peer| {
+            let room = self.sim.room(*peer);
+            self.sim.node(*peer) != 0
+                && room.link_state() == LinkState::Connected
+                && room.player_count() == 3
+                && room.players().iter().all(|player| player.connected)
+        })
+    }
+
+    /// Kills the node, and checks the room that is reopened.
+    fn survives_the_node(&mut self, has_host: bool) {
+        let names = self.names();
+        let before = self.sim.room(self.members[0]).tick_number();
+        self.members.iter().for_each(|peer| drop(self.sim.take_events(*peer)));
+        self.sim.kill(0);
+        for _ in 0..REOPENED_MS / 10 {
+            self.sim.run_for(10);
+            if self.is_whole() {
+                break;
+            }
+        }
+        assert!(self.is_whole(), "it is not open again");
+        self.heard.borrow_mut().values_mut().for_each(|numbers| numbers.push(0));
+        self.sim.run_for(3_000);
+        assert_eq!(self.names(), names);
+        for peer in self.members.clone() {
+            let events = self.sim.take_events(peer);
+            let told = |is: fn(&Event) -> bool| events.iter().filter(|event| is(event)).count();
+            assert_eq!(told(|event| matches!(event, Event::Reopened { .. })), 1, "{events:?}");
+            let others = told(|event| {
+                matches!(event, Event::PlayerLeft { .. } | Event::PlayerJoined(_) | Event::Closed(_))
+                    || matches!(event, Event::Despawned { .. } | Event::Reconnected { state_resynced: true })
+            });
+            assert_eq!(others, 0, "{events:?}");
+        }
+        self.check_heard();
+        let owners: Vec<_> = self.sim.owners().collect();
+        assert!(
+            owners.iter().zip(1..).all(|(owner, term)| (owner.0, owner.1) == (self.code, term)),
+            "{owners:?}"
+        );
+        assert!(owners.len() == 2 && owners[1].2 != 0, "one owner: {owners:?}");
+        let host = self.sim.room(self.members[0]);
+        let is_later = host.tick_number().zip(before).is_some_and(|(now, before)| now.is_newer_than(before));
+        assert!(is_later && host.is_host() == has_host);
+        if has_host {
+            self.is_the_hosts_world();
+        }
+    }
+
+    /// Each number came at most once and in its sender's order, and again after the node's death.
+    fn check_heard(&self) {
+        let heard = self.heard.borrow();
+        assert_eq!(heard.len(), 6);
+        for ((peer, from), numbers) in heard.iter() {
+            let cut = numbers.iter().position(|number| *number == 0).expect("it was marked");
+            let (before, after) = (&numbers[..cut], &numbers[cut + 1..]);
+            assert!(!before.is_empty() && !after.is_empty(), "{peer} heard {from} {numbers:?}");
+            let all: Vec<u64> = before.iter().chain(after).copied().collect();
+            assert!(all.is_sorted_by(|one, next| one < next), "{peer} heard {from} {all:?}");
+        }
+    }
+
+    /// The members' views are the host's world.
+    fn is_the_hosts_world(&mut self) {
+        let host = self.members[0];
+        self.sim.play(host, |_, _| {});
+        self.sim.run_for(2_000);
+        let hashes: Vec<_> = self.members.iter().map(|peer| self.sim.room(*peer).state_hash()).collect();
+        let hash = hashes[0].expect("the host has its world").1;
+        assert!(hashes.iter().all(|of| of.is_some_and(|(_, of)| of == hash)), "{hashes:?}");
+    }
+}
+
+/// When the node dies: at any step of the first seconds.
+fn moment(seed: u64) -> u64 {
+    Rng::new(seed ^ 0x6b69_6c6c).below(12_000)
+}
+
+#[test]
+fn a_room_whose_node_is_killed_goes_on_with_its_hosts_world() {
+    for_seeds(12, |seed| {
+        let link = |rng: &mut Rng| rng.pick(&[Link::quic(), Link::websocket()]).latency_ms(rng.below(60));
+        let mut room = Room::open(seed, Options::host(APP), link);
+        room.sim.run_for(4_000 + moment(seed));
+        room.survives_the_node(true);
+    });
+}
+
+#[test]
+fn a_room_whose_node_is_killed_goes_on_over_poor_links() {
+    for_seeds(6, |seed| {
+        let mut room = Room::open(seed, Options::host(APP), Link::any);
+        room.sim.run_for(4_000 + moment(seed));
+        room.survives_the_node(true);
+    });
+}
+
+#[test]
+fn a_match_whose_node_is_killed_goes_on_in_its_order() {
+    for_seeds(8, |seed| {
+        let link = |rng: &mut Rng| rng.pick(&[Link::quic(), Link::websocket()]).latency_ms(rng.below(60));
+        let mut room = Room::open(seed, Options::create_match(APP), link);
+        room.sim.run_for(4_000 + moment(seed));
+        room.survives_the_node(false);
+    });
+}
+
+#[test]
+fn a_node_that_is_slow_keeps_its_rooms() {
+    for_seeds(6, |seed| {
+        let mut room = Room::open(seed, Options::host(APP), |_| Link::quic());
+        room.sim.run_for(10_000);
+        room.members.iter().for_each(|peer| drop(room.sim.take_events(*peer)));
+        room.sim.stall_hub(Duration::from_millis(1_000 + moment(seed) / 4));
+        room.sim.run_for(8_000);
+        for peer in &room.members {
+            assert_eq!(room.sim.node(*peer), 0);
+            let is_told = |event: &Event| !matches!(event, Event::Message(_) | Event::State(_));
+            let told: Vec<&Event> = room.sim.events(*peer).iter().filter(|event| is_told(event)).collect();
+            assert!(told.is_empty(), "{told:?}");
+        }
+        assert_eq!(room.sim.owners().count(), 1);
+    });
+}
+
+#[test]
+fn a_room_whose_host_died_with_its_node_is_over() {
+    let mut room = Room::open(3, Options::host(APP), |_| Link::quic());
+    room.sim.run_for(8_000);
+    room.sim.crash(room.members[0]);
+    room.sim.kill(0);
+    let [_, one, other] = room.members[..] else { unreachable!("they are three") };
+    room.sim.run_for(120_000);
+    assert!([one, other].iter().all(|peer| room.sim.closed(*peer).is_some()), "nobody else has its world");
+    assert_eq!(room.sim.owners().count(), 1);
+}
+
+#[test]
+fn a_member_that_does_not_come_back_leaves_the_reopened_room() {
+    let mut room = Room::open(5, Options::host(APP), |_| Link::quic());
+    room.sim.run_for(8_000);
+    let gone = room.members[2];
+    let id = room.sim.room(gone).local_id().expect("it is in");
+    room.sim.crash(gone);
+    room.sim.kill(0);
+    room.sim.run_for(u64::try_from(GRACE.as_millis()).expect("it is short") + 10_000);
+    let host = room.members[0];
+    assert_eq!(room.sim.room(host).player_count(), 2, "{}", room.sim.excerpt(400));
+    let is_left = |event: &Event| matches!(event, Event::PlayerLeft { id: left, reason: LeaveReason::TimedOut | LeaveReason::ConnectionLost, .. } if *left == id);
+    assert_eq!(room.sim.events(host).iter().filter(|event| is_left(event)).count(), 1);
+}
+
+#[test]
+fn a_room_survives_the_death_of_two_nodes() {
+    let mut room = Room::open(7, Options::host(APP), |_| Link::quic().as_kind(LinkKind::Quic));
+    room.sim.run_for(10_000);
+    room.survives_the_node(true);
+    let second = room.sim.node(room.members[0]);
+    room.members.clone().into_iter().for_each(|peer| room.talk(peer));
+    room.sim.run_for(10_000);
+    room.sim.kill(second);
+    room.sim.run_for(REOPENED_MS);
+    let left = (1..3).find(|node| *node != second).expect("there is a third");
+    assert!(room.members.iter().all(|peer| room.sim.node(*peer) == left), "{}", room.sim.excerpt(300));
+    assert_eq!(room.sim.owners().map(|(_, term, _)| term).collect::<Vec<_>>(), [1, 2, 3]);
+}
