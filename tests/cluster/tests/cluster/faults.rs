@@ -75,7 +75,7 @@ async fn a_killed_node_is_gone_within_a_second_and_a_bit() {
 }
 
 /// Waits until a node's heartbeats were answered for as long as a lease is.
-async fn judges(node: &Node) {
+pub(crate) async fn judges(node: &Node) {
     let since = Instant::now();
     node.until("it has its lease for 4 s", |nodes| {
         nodes["standing"] == "held" && since.elapsed() > Duration::from_secs(4)

@@ -5,3 +5,4 @@
 
 mod drain;
 mod faults;
+mod reopening;
