@@ -218,7 +218,7 @@ fn plan_cluster(_: &Path, _: Level) -> Result<Work, Missing> {
     };
     // Tests of nodes as processes run the program.
     let program = Invocation::new("cargo").args("build --workspace --all-features --bin parlor");
-    Ok(Work::Run(vec![program, run("--test cluster"), run("--lib cluster::bus")]))
+    Ok(Work::Run(vec![program, run("--test cluster"), run("--lib cluster::")]))
 }
 
 /// Its versions are pinned with their hashes, and installed below target/.

@@ -84,7 +84,7 @@ const HOUSE: &[Place] = &[
     Place {
         name: "parlor-cluster",
         may: &["parlor-server", "parlor-services", "parlor-testing"],
-        tests_may: &["parlor-proto", "parlor-transport"],
+        tests_may: &["parlor", "parlor-proto", "parlor-transport"],
     },
     Place { name: "parlor-nat", may: &[], tests_may: &[] },
     Place { name: "xtask", may: &[], tests_may: &[] },

@@ -93,7 +93,7 @@ impl World {
             self.now += STEP;
             let since = self.now.saturating_since(NOW).as_micros();
             let is_heard = self.silent.is_none() && self.room.link_state() == LinkState::Connected;
-            if is_heard && since % self.pace.as_micros() == 0 && self.hub.is_attached() {
+            if is_heard && since.is_multiple_of(self.pace.as_micros()) && self.hub.is_attached() {
                 tell(&mut self.hub, &ToMember::Throttled);
             }
             self.play();

@@ -76,7 +76,7 @@ impl Store {
                          r.environment, r.kind, r.label, r.has_secret, r.max_players, r.host, (",
                     is_dead!(),
                     ")::int::bigint, (r.setup IS NOT NULL)::int::bigint,
-                     (r.host IS NULL OR r.host = $1 OR r.epoch < $2::bigint)::int::bigint,
+                     (r.host IS NULL OR r.host = $1 OR COALESCE(r.epoch < $2::bigint, FALSE))::int::bigint,
                      EXISTS (SELECT 1 FROM bans b WHERE b.realm = $3::text AND b.account = $4::text
                          AND (b.until_ms IS NULL OR b.until_ms > ",
                     now_us!(),

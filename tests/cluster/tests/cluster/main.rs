@@ -5,4 +5,5 @@
 
 mod drain;
 mod faults;
+mod games;
 mod reopening;

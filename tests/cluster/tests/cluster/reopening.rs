@@ -182,6 +182,31 @@ async fn threat_39_a_claim_of_a_living_nodes_room_leaves_it_there() {
 }
 
 #[tokio::test]
+async fn a_draining_node_takes_no_room_of_a_killed_one() {
+    let Some(cluster) = Cluster::new().await else { return };
+    let (a, mut b, c) = (cluster.start("a").await, cluster.start("b").await, cluster.start("c").await);
+    judges(&a).await;
+    let members = open_room(&cluster, &b, RoomKind::PlayerHosted).await;
+    let (status, ordered) = c.ask("POST", "/admin/nodes/c/drain").await;
+    assert_eq!(status, 200, "{ordered}");
+    c.until("it drains", |nodes| nodes["standing"] == "draining").await;
+    b.kill().await;
+    c.until_sees("b", "gone").await;
+    let Member { seat, welcome, .. } = &members[0];
+    let (_, event) = hello(&c, claim(seat, welcome)).await;
+    assert!(matches!(event, Event::Rejected(Rejection::RetryAfter(_))), "{event:?}");
+    let again = claim_at(&a, seat, welcome).await.unwrap();
+    assert_eq!((again.welcome.member, again.seat.term), (welcome.member, 2));
+    // From there on it sends members to the room.
+    let Member { seat, welcome, .. } = &members[1];
+    let (_, event) = hello(&c, claim(seat, welcome)).await;
+    assert!(matches!(event, Event::Rejected(Rejection::Redirect(_))), "{event:?}");
+    a.end().await;
+    c.end().await;
+    cluster.scratch.remove().await;
+}
+
+#[tokio::test]
 async fn a_room_that_ended_is_reopened_by_nobody() {
     let Some(cluster) = Cluster::new().await else { return };
     let (a, mut b) = (cluster.start("a").await, cluster.start("b").await);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::store::{NodeFacts, NodeName, NodeSession, Options};
+use crate::store::{ClaimedRow, NodeFacts, NodeName, NodeSession, Options, RoomClaim, TakenRoom};
 use core::time::Duration;
 use parlor_testing::{Scratch, postgres, within};
 
@@ -22,10 +22,22 @@ impl Rig {
 
     /// Enters the node anew: its earlier incarnation is over.
     async fn owner(&self) -> Owner {
+        self.enter(&self.a).await
+    }
+
+    async fn enter(&self, node: &NodeName) -> Owner {
         let line = "127.0.0.1:1".to_owned();
         let facts = NodeFacts { address: "127.0.0.1:7700".into(), shards: 1, line, build: "1".into() };
-        let incarnation = self.session.enter(&self.a, &facts, Duration::from_secs(60)).await.unwrap();
-        Owner { node: self.a.as_str().to_owned(), incarnation }
+        let incarnation = self.session.enter(node, &facts, Duration::from_secs(60)).await.unwrap();
+        Owner { node: node.as_str().to_owned(), incarnation }
+    }
+
+    async fn claimed(&self, claim: &RoomClaim) -> ClaimedRow {
+        self.store.claimed_room(claim).await.unwrap().unwrap()
+    }
+
+    async fn claim(&self, claim: &RoomClaim, seen: &RoomKey, owner: &Owner) -> Option<TakenRoom> {
+        self.store.claim_live_room(claim, seen, owner, "127.0.0.1:7701").await.unwrap()
     }
 
     async fn row(&self) -> Option<OwnedRow> {
@@ -85,5 +97,63 @@ async fn threat_34_what_an_earlier_incarnation_writes_changes_nothing() {
     assert_eq!(rig.store.enter_live_room(other).await, Ok(EnteredRow::Fenced));
     let found = rig.store.find_live_room("HELLO7").await.unwrap().unwrap();
     assert_eq!((found.key, found.owner, found.listing.counts), (row.key, present, Counts::default()));
+    rig.end().await;
+}
+
+/// The host of the room, as its pass of the first term has it.
+fn host() -> RoomClaim {
+    let room = new(&Owner { node: String::new(), incarnation: 0 });
+    RoomClaim { code: room.code, uid: room.uid, term: 1, member: 3, hosts: Some(7), user: None }
+}
+
+#[tokio::test]
+async fn a_room_is_taken_once_and_only_from_a_dead_owner() {
+    let Some(rig) = Rig::new().await else { return };
+    let b: NodeName = "b".parse().unwrap();
+    let (first, taker) = (rig.owner().await, rig.enter(&b).await);
+    let room = NewLiveRoom { setup: Some(b"setup".to_vec()), host: Some(3), ..new(&first) };
+    assert_eq!(rig.store.enter_live_room(room).await, Ok(EnteredRow::Done));
+    let key = rig.row().await.unwrap().key;
+    let roster = StoredRoster { bytes: b"roster".to_vec(), host: Some(3), epoch: 7 };
+    let listed =
+        rig.store.list_live_rooms_as(&first, &[(key.clone(), Counts::default(), Some(roster))]).await;
+    assert_eq!(listed, Ok(1));
+
+    let row = rig.claimed(&host()).await;
+    assert_eq!((row.is_dead, row.outlives, row.may_reopen), (false, true, true));
+    assert_eq!(rig.claim(&host(), &key, &taker).await, None, "its owner lives");
+
+    let again = rig.owner().await;
+    assert!(rig.claimed(&host()).await.is_dead, "its owner's incarnation is over");
+    let guest = RoomClaim { member: 4, hosts: None, ..host() };
+    assert!(!rig.claimed(&guest).await.may_reopen);
+    assert_eq!(rig.claim(&guest, &key, &taker).await, None, "another member than its host");
+    let early = RoomClaim { member: 4, hosts: Some(6), ..host() };
+    assert_eq!(rig.claim(&early, &key, &taker).await, None, "the host of an earlier epoch");
+    let other = RoomKey { term: 2, ..key.clone() };
+    assert_eq!(rig.claim(&host(), &other, &taker).await, None, "another term");
+    let late = Owner { incarnation: taker.incarnation + 1, ..taker.clone() };
+    assert_eq!(rig.claim(&host(), &key, &late).await, None, "an incarnation that is not there");
+    assert_eq!(rig.claim(&host(), &key, &first).await, None, "one that is over");
+
+    let taken = TakenRoom { term: 2, setup: b"setup".to_vec(), roster: b"roster".to_vec() };
+    assert_eq!(rig.claim(&host(), &key, &taker).await, Some(taken));
+    assert_eq!(rig.claim(&host(), &key, &again).await, None, "it was taken");
+    let row = rig.claimed(&host()).await;
+    assert_eq!((row.key.term, &row.owner, row.address.as_str()), (2, &taker, "127.0.0.1:7701"));
+    assert_eq!(rig.store.leave_live_rooms("a", &[key]).await, Ok(0), "its first owner's end of it");
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_room_without_a_setup_ends_with_its_node() {
+    let Some(rig) = Rig::new().await else { return };
+    let first = rig.owner().await;
+    assert_eq!(rig.store.enter_live_room(new(&first)).await, Ok(EnteredRow::Done));
+    let key = rig.row().await.unwrap().key;
+    let again = rig.owner().await;
+    let row = rig.claimed(&host()).await;
+    assert_eq!((row.is_dead, row.outlives), (true, false));
+    assert_eq!(rig.claim(&host(), &key, &again).await, None);
     rig.end().await;
 }
