@@ -10,7 +10,7 @@ use crate::wasm::{FILE, rustup_has_target};
 
 /// Size limit of the file as a page loads it, compressed by `gzip -9`, in bytes. The aim is 230,000:
 /// docs/performance.md says what stands in the way.
-const GZIP_BYTES_MAX: u64 = 380_000;
+const GZIP_BYTES_MAX: u64 = 382_000;
 
 /// What rustup's standard library may add: it is compiled already, for speed and with the texts of panics.
 const READY_STD_GZIP_BYTES_MAX: u64 = 50_000;

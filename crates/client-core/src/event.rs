@@ -87,8 +87,8 @@ pub enum Event {
         /// [`Reopened`](Event::Reopened) follows.
         state_resynced: bool,
     },
-    /// The room's server is gone, and another one has reopened the room, with this process as the player that it was.
-    /// The game goes on: players have their ids, and the host has its world. Reads return the last known state until
+    /// The room goes on at another server, with this process as the player that it was: its server is gone, or has moved
+    /// the room there. The game goes on: players have their ids, and the host has its world. Reads return the last known state until
     /// the new server has all of it. If the connection was lost before, [`Reconnected`](Event::Reconnected) comes first.
     Reopened {
         /// Whether messages may have been lost: what the old server had taken and not passed on. None is delivered

@@ -241,7 +241,7 @@ impl Options {
         };
         Hello {
             environment: self.environment.clone(),
-            capabilities: capability::RETURNS | capability::HANDS_OVER | capability::MOVES | self.spectates(),
+            capabilities: capability::RETURNS | capability::HANDS_OVER | self.moves() | self.spectates(),
             name: self.name.clone(),
             auth: self.token.as_ref().map_or(Auth::Anonymous, |token| Auth::Token(token.clone().into())),
             channels: self.channels.clone(),
@@ -263,6 +263,11 @@ impl Options {
                 },
             )
         }
+    }
+
+    /// The capability to follow a room to another server: that of a client that reconnects.
+    fn moves(&self) -> u64 {
+        if self.reconnect { capability::MOVES } else { 0 }
     }
 
     /// The capability of spectators, as a hello for these options has it.

@@ -25,7 +25,7 @@ pub use cluster::ownership::RoomUid;
 pub use hub::{
     ClaimAnswer, ClaimedRoom, ClusterConfig, ClusterView, Config, Entered, EnteredRoom, Hub, HubEvent,
     KeptSeats, Located, MatchFilter, NotThere, Output, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery,
-    RoomRoster, RoomSummary, StateMemory, Stats, USER_SEATS_MAX, UserSeats,
+    RoomRoster, RoomSummary, StateMemory, Stats, USER_SEATS_MAX, Unmovable, UserSeats,
 };
 pub use room::MemberSummary;
 pub use shards::Shards;

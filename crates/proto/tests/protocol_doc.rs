@@ -139,6 +139,7 @@ fn one_of_each_frame() -> Vec<Frame> {
             pass: Bytes::new(),
             hedge_ms: 0,
             elsewhere: Vec::new(),
+            moves_to: None,
         })),
         Frame::Unreliable { channel, payload: payload.clone() },
         Frame::Sequenced { channel, key: 0, payload: payload.clone() },

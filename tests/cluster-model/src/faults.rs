@@ -18,8 +18,7 @@ impl World {
             let Some(term) = decides else { return false };
             let Row { term: present, owner, .. } = self.store.room;
             let is_owner = owner.node == number && Some(owner.incarnation) == node.tenure.incarnation();
-            let is_promised = self.store.reserved_for.is_some_and(|(to, _)| to == number);
-            !(is_owner && term == present || is_promised && term.0 == present.0 + 1)
+            !(is_owner && term == present)
         })
     }
 

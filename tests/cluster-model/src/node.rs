@@ -3,7 +3,7 @@
 use crate::store::LEASE;
 use parlor_hub::cluster::Timing;
 use parlor_hub::cluster::deaths::Deaths;
-use parlor_hub::cluster::ownership::{MoveId, RoomCopy, Row, Statement, Term};
+use parlor_hub::cluster::ownership::{Owner, RoomCopy, Row, Statement, Term};
 use parlor_hub::cluster::tenure::{Heartbeat, Request, Tenure};
 use std::time::Duration;
 
@@ -22,11 +22,12 @@ pub(crate) enum Life {
     Down,
 }
 
-/// A snapshot on its way, complete.
+/// A statement on its way that gives the room away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Body {
+pub(crate) struct Giving {
+    pub(crate) by: Owner<u8>,
+    pub(crate) statement: Statement,
     pub(crate) to: u8,
-    pub(crate) id: MoveId,
     pub(crate) session: u8,
 }
 
@@ -87,9 +88,6 @@ impl Node {
 
     pub(crate) fn turn(&mut self, elapsed: Duration) {
         self.tenure.turn(elapsed);
-        if let Some(copy) = &mut self.copy {
-            copy.turn(elapsed);
-        }
     }
 
     pub(crate) fn tick(&mut self, is_late: bool) {
@@ -106,9 +104,6 @@ impl Node {
                 if !self.tenure.may_judge() {
                     self.deaths.forget();
                 }
-                // The place of a room that did not come.
-                self.copy =
-                    self.copy.take().filter(|copy| copy.serves() || !copy.is_late() || copy.is_sealed());
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use crate::world::Guards;
 use parlor_hub::cluster::deaths::Looked;
-use parlor_hub::cluster::ownership::{MoveId, Owner, RoomUid, Row, Statement, Term};
+use parlor_hub::cluster::ownership::{Owner, RoomUid, Row, Statement, Term};
 use parlor_hub::cluster::tenure::{Heartbeat, Incarnation};
 use std::time::Duration;
 
 /// The only room.
 pub(crate) const ROOM: RoomUid = RoomUid([7; 16]);
-/// How long a lease and a reservation last, in units of time.
+/// How long a lease lasts, in units of time.
 pub(crate) const LEASE: u8 = 3;
 
 /// A node's row.
@@ -25,8 +25,8 @@ struct NodeRow {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Store {
     pub(crate) room: Row<u8>,
-    /// The node that the room is reserved for, and what is left of the time.
-    pub(crate) reserved_for: Option<(u8, u8)>,
+    /// The session of the member, in a room that was given to its owner and not taken yet.
+    pub(crate) snapshot: Option<u8>,
     nodes: Vec<NodeRow>,
 }
 
@@ -35,16 +35,13 @@ impl Store {
     pub(crate) fn new(nodes: u8) -> Self {
         let node = NodeRow { incarnation: Incarnation(1), is_gone: false, lease: LEASE, has_lock: true };
         let owner = Owner { node: 0, incarnation: Incarnation(1) };
-        let room = Row { uid: ROOM, term: Term::FIRST, owner, reserved: None };
-        Store { room, reserved_for: None, nodes: vec![node; nodes.into()] }
+        let room = Row { uid: ROOM, term: Term::FIRST, owner };
+        Store { room, snapshot: None, nodes: vec![node; nodes.into()] }
     }
 
     pub(crate) fn tick(&mut self) {
         for node in &mut self.nodes {
             node.lease = node.lease.saturating_sub(1);
-        }
-        if let Some((_, left)) = &mut self.reserved_for {
-            *left = left.saturating_sub(1);
         }
     }
 
@@ -98,41 +95,49 @@ impl Store {
         row.incarnation == owner.incarnation && !row.is_gone && row.lease > 0
     }
 
-    /// Runs a statement of a node. Returns the room's term if it changed the row. `concedes` says whether the owner has
-    /// no copy; `to` is the node that a reservation is for.
+    /// The node in its present incarnation, if it is not gone.
+    pub(crate) fn present(&self, node: u8) -> Option<Owner<u8>> {
+        let row = &self.nodes[usize::from(node)];
+        (!row.is_gone).then_some(Owner { node, incarnation: row.incarnation })
+    }
+
+    /// Whether a node may claim the room now.
+    pub(crate) fn is_claimable(&self, me: Owner<u8>) -> bool {
+        self.room.owner == me || !self.is_alive(self.room.owner)
+    }
+
+    /// Runs a statement of a node. Returns the room's term if it changed the row, and the snapshot that it took out.
     pub(crate) fn run(
         &mut self,
         statement: Statement,
         me: Owner<u8>,
-        (concedes, to): (bool, u8),
+        given: Option<(u8, u8)>,
         guards: &Guards,
-    ) -> Option<Term> {
-        let is_free = self.reserved_for.is_none();
-        let is_reserved = |id: MoveId| self.room.reserved == Some(id);
-        let is_over = self.reserved_for.is_none_or(|(_, left)| left == 0);
+    ) -> Option<(Term, Option<u8>)> {
         let Row { term, owner, .. } = self.room;
-        let (next, owner) = match statement {
-            Statement::Claim(seen) if seen == term && is_over && (concedes || !self.is_alive(owner)) => {
-                let skips = u64::from(!is_free && guards.claims_skip_a_term);
-                (Term(term.0 + 1 + skips), me)
+        let mut taken = None;
+        match statement {
+            Statement::Claim(seen) if seen == term && self.is_claimable(me) => {
+                taken = if guards.snapshots_are_taken_once { self.snapshot.take() } else { self.snapshot };
+                self.room.owner = me;
             }
-            Statement::Reserve(seen, id) if seen == term && owner == me && is_free => {
-                self.room.reserved = Some(id);
-                self.reserved_for = Some((to, LEASE));
-                return Some(term);
+            Statement::Give(seen) if seen == term && owner == me => {
+                let (to, session) = given?;
+                self.room.owner = self.present(to)?;
+                self.snapshot = Some(session);
             }
-            Statement::Confirm(seen, id) if seen == term && is_reserved(id) => (Term(term.0 + 1), me),
-            Statement::Cancel(seen, id) if seen == term && is_reserved(id) => (term, owner),
-            Statement::TakeBack(seen, id) if seen == term && is_reserved(id) && owner == me && is_over => {
-                (Term(term.0 + 2), me)
+            Statement::Keep(seen) if seen == term && owner.node == me.node => {
+                self.room.owner = me;
+                if !guards.keeping_raises_the_term {
+                    return Some((term, None));
+                }
             }
             // Rows are not lost here.
             Statement::Enter(_) => unreachable!("no room is without a row"),
             _ => return None,
-        };
-        (self.room.term, self.room.owner) = (next, owner);
-        (self.room.reserved, self.reserved_for) = (None, None);
-        Some(next)
+        }
+        self.room.term = Term(term.0 + 1);
+        Some((self.room.term, taken))
     }
 
     /// Whether an effect of a copy at a node with this term is written.

@@ -1,9 +1,9 @@
 //! The state of everything, and what can happen.
 
-use crate::node::{Body, Life, Node, TURN, UNIT};
+use crate::node::{Giving, Life, Node, TURN, UNIT};
 use crate::store::{LEASE, ROOM, Store};
 use parlor_hub::cluster::Timing;
-use parlor_hub::cluster::ownership::{MoveId, Owner, RoomCopy, Statement, Term, Verdict};
+use parlor_hub::cluster::ownership::{Owner, RoomCopy, Statement, Term, Verdict};
 use parlor_hub::cluster::tenure::{Incarnation, Request};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct Bounds {
     pub late_clocks: u8,
     /// Moves that are begun.
     pub moves: u8,
-    /// Rooms that are claimed or taken back.
+    /// Rooms that are claimed without a snapshot.
     pub claims: u8,
 }
 
@@ -37,10 +37,10 @@ pub struct Guards {
     pub leases_have_a_margin: bool,
     /// A node compares its copies with the store before it decides again.
     pub copies_are_reconciled: bool,
-    /// A claim over a reservation does not take the term that is promised to its receiver.
-    pub claims_skip_a_term: bool,
-    /// A copy whose snapshot has left is never unsealed.
-    pub gone_copies_stay_sealed: bool,
+    /// Who keeps a room raises its term: a statement that gives it away and comes late changes nothing.
+    pub keeping_raises_the_term: bool,
+    /// A snapshot is taken out of the row by the statement that claims the room.
+    pub snapshots_are_taken_once: bool,
     /// The store writes the effects of a room's owner alone.
     pub store_is_fenced: bool,
 }
@@ -51,8 +51,8 @@ impl Guards {
         stalls_lapse: true,
         leases_have_a_margin: true,
         copies_are_reconciled: true,
-        claims_skip_a_term: true,
-        gone_copies_stay_sealed: true,
+        keeping_raises_the_term: true,
+        snapshots_are_taken_once: true,
         store_is_fenced: true,
     };
 
@@ -66,8 +66,6 @@ impl Guards {
             death: UNIT,
             reconcile: UNIT,
             retry: UNIT,
-            offer: UNIT * LEASE.into(),
-            seal: UNIT,
         }
     }
 }
@@ -93,20 +91,14 @@ pub enum Action {
     Look(u8),
     /// It claims the room.
     Claim(u8),
-    /// It offers the room to the other one, which accepts.
-    Offer(u8, u8),
-    /// It seals its copy.
-    Seal(u8),
-    /// It calls the move off.
-    Unseal(u8),
-    /// The last byte of the snapshot leaves it.
-    LastByte(u8),
-    /// The snapshot is lost.
-    LoseBody,
-    /// It adopts the snapshot.
-    Adopt(u8),
-    /// It takes the room back.
-    TakeBack(u8),
+    /// It seals its copy and gives the room to the other one: the statement is on its way.
+    Give(u8, u8),
+    /// The store gets that statement.
+    Arrive,
+    /// The statement is lost.
+    Lose,
+    /// It keeps the room that it may have given away.
+    Keep(u8),
     /// It dies.
     Crash(u8),
     /// It starts again.
@@ -130,7 +122,7 @@ pub enum Action {
 pub struct World {
     pub(crate) store: Store,
     pub(crate) nodes: Vec<Node>,
-    body: Option<Body>,
+    giving: Option<Giving>,
     left: Bounds,
     /// Sessions that the member had.
     sessions: u8,
@@ -155,7 +147,7 @@ impl World {
             }
         }
         all[0].copy = Some(RoomCopy::opened(ROOM, Term::FIRST));
-        World { store, nodes: all, body: None, left: bounds, sessions: 1 }
+        World { store, nodes: all, giving: None, left: bounds, sessions: 1 }
     }
 
     /// Returns all that can happen.
@@ -164,8 +156,8 @@ impl World {
         if may_tick {
             actions.push(Action::Tick);
         }
-        if self.body.is_some() {
-            actions.push(Action::LoseBody);
+        if self.giving.is_some() {
+            actions.extend([Action::Arrive, Action::Lose]);
         }
         for (number, node) in (0..).zip(&self.nodes) {
             match node.life {
@@ -224,7 +216,8 @@ impl World {
                 actions.push(Action::Look(number));
             }
             let claims = RoomCopy::claim(&self.store.room, standing).is_some();
-            if node.copy.is_none() && claims && self.left.claims > 0 && node.inbox.done.is_none() {
+            let is_free = self.left.claims > 0 || self.store.snapshot.is_some();
+            if node.copy.is_none() && claims && is_free && node.inbox.done.is_none() {
                 actions.push(Action::Claim(number));
             }
         }
@@ -239,17 +232,12 @@ impl World {
             actions.push(Action::HearDone(number));
         }
         let Some(copy) = &node.copy else { return };
-        if copy.decides(standing).is_some() && self.left.moves > 0 && inbox.done.is_none() {
-            let others =
-                (0..).zip(&self.nodes).filter(|(other, node)| *other != number && node.copy.is_none());
-            actions.extend(others.map(|(other, _)| Action::Offer(number, other)));
+        if copy.decides(standing).is_some() && self.left.moves > 0 && inbox.done.is_none() && !node.is_cut {
+            let others = (0..).zip(&self.nodes).filter(|(other, _)| *other != number);
+            actions.extend(others.map(|(other, _)| Action::Give(number, other)));
         }
-        actions.extend([Action::Seal(number), Action::Unseal(number), Action::LastByte(number)]);
-        if self.body.is_some_and(|body| body.to == number) {
-            actions.push(Action::Adopt(number));
-        }
-        if self.left.claims > 0 && inbox.done.is_none() && !node.is_cut {
-            actions.push(Action::TakeBack(number));
+        if copy.keep().is_some() && inbox.done.is_none() && !node.is_cut {
+            actions.push(Action::Keep(number));
         }
     }
 
@@ -291,39 +279,38 @@ impl World {
             Action::Claim(number) => {
                 let standing = self.nodes[usize::from(number)].tenure.standing();
                 let (copy, statement) = RoomCopy::claim(&self.store.room, standing)?;
-                let term = self.run(number, statement, guards)?;
-                self.left.claims -= 1;
-                let session = self.begin_session();
+                let (term, snapshot) = self.run(number, statement, guards)?;
+                let session = match snapshot {
+                    Some(session) => session,
+                    None => {
+                        self.left.claims = self.left.claims.checked_sub(1)?;
+                        self.begin_session()
+                    }
+                };
                 let node = self.node(number);
                 (node.copy, node.session) = (Some(copy), session);
                 node.inbox.done = Some((statement, Some(term)));
             }
-            Action::Offer(from, to) => self.offer(from, to, guards)?,
-            Action::Seal(number) => {
-                let node = self.node(number);
-                let standing = node.tenure.standing();
-                node.copy.as_mut()?.seal(&guards.timing(), standing).then_some(())?;
+            Action::Give(from, to) => {
+                let node = self.node(from);
+                let incarnation = node.tenure.incarnation()?;
+                let (standing, session) = (node.tenure.standing(), node.session);
+                let statement = node.copy.as_mut()?.give(standing)?;
+                self.left.moves -= 1;
+                self.giving = Some(Giving { by: Owner { node: from, incarnation }, statement, to, session });
             }
-            Action::Unseal(number) => {
-                let statement = self.node(number).copy.as_mut()?.unseal()?;
-                self.run(number, statement, guards);
+            Action::Arrive => {
+                let Giving { by, statement, to, session } = self.giving.take()?;
+                let done = self.store.run(statement, by, Some((to, session)), guards);
+                let node = self.node(by.node);
+                if node.reaches_store() && node.inbox.done.is_none() {
+                    node.inbox.done = Some((statement, done.map(|(term, _)| term)));
+                }
             }
-            Action::LastByte(number) => self.last_byte(number, guards)?,
-            Action::LoseBody => self.body = None,
-            Action::Adopt(number) => {
-                let Body { id, session, .. } = self.body?;
-                let node = self.node(number);
-                let standing = node.tenure.standing();
-                let statement = node.copy.as_mut()?.adopt(id, standing)?;
-                node.session = session;
-                self.body = None;
+            Action::Lose => self.giving = None,
+            Action::Keep(number) => {
+                let statement = self.nodes[usize::from(number)].copy.as_ref()?.keep()?;
                 self.send(number, statement, guards);
-            }
-            Action::TakeBack(number) => {
-                let statement = self.nodes[usize::from(number)].copy.as_ref()?.take_back()?;
-                let term = self.run(number, statement, guards)?;
-                self.left.claims -= 1;
-                self.node(number).inbox.done = Some((statement, Some(term)));
             }
             _ => self.befall(action, guards)?,
         }
@@ -453,62 +440,24 @@ impl World {
     fn hear_done(&mut self, number: u8) -> Option<()> {
         let node = &mut self.nodes[usize::from(number)];
         let (statement, term) = node.inbox.done.take()?;
-        if let (Statement::TakeBack(..), Some(term)) = (statement, term) {
-            let session = self.begin_session();
-            let node = self.node(number);
-            node.copy.as_ref().filter(|copy| !copy.serves())?;
-            (node.copy, node.session) = (Some(RoomCopy::opened(ROOM, term)), session);
-            return Some(());
-        }
         if node.copy.as_mut().is_some_and(|copy| !copy.handle_done(statement, term)) {
             node.copy = None;
         }
         Some(())
     }
 
-    fn offer(&mut self, from: u8, to: u8, guards: &Guards) -> Option<()> {
-        let id = MoveId([self.left.moves; 16]);
-        let term = self.nodes[usize::from(from)].copy.as_ref()?.term();
-        let taker = self.node(to);
-        (taker.life == Life::Up && taker.copy.is_none()).then_some(())?;
-        let standing = taker.tenure.standing();
-        taker.copy = Some(RoomCopy::accept(ROOM, term, id, &guards.timing(), standing)?);
-        let node = self.node(from);
-        let standing = node.tenure.standing();
-        let statement = node.copy.as_mut()?.offer(id, standing)?;
-        self.left.moves -= 1;
-        self.send(from, statement, guards);
-        Some(())
-    }
-
-    fn last_byte(&mut self, number: u8, guards: &Guards) -> Option<()> {
-        let (to, _) = self.store.reserved_for?;
-        let id = self.store.room.reserved?;
-        let node = self.node(number);
-        let copy = node.copy.as_mut()?;
-        let may_leave = if guards.gone_copies_stay_sealed { copy.go_over() } else { copy.is_sealed() };
-        let session = node.session;
-        may_leave.then(|| self.body = Some(Body { to, id, session }))
-    }
-
     /// Runs a statement, and sends its answer. Without a way to the store it is lost.
     fn send(&mut self, number: u8, statement: Statement, guards: &Guards) {
         if self.nodes[usize::from(number)].reaches_store() {
-            let term = self.run(number, statement, guards);
+            let term = self.run(number, statement, guards).map(|(term, _)| term);
             self.node(number).inbox.done = Some((statement, term));
         }
     }
 
-    fn run(&mut self, number: u8, statement: Statement, guards: &Guards) -> Option<Term> {
+    fn run(&mut self, number: u8, statement: Statement, guards: &Guards) -> Option<(Term, Option<u8>)> {
         let node = &self.nodes[usize::from(number)];
         let incarnation = node.tenure.incarnation().filter(|_| node.reaches_store())?;
-        let owner = &self.nodes[usize::from(self.store.room.owner.node)];
-        // An owner that is asked concedes what it has not.
-        let is_present = owner.tenure.incarnation() == Some(self.store.room.owner.incarnation);
-        let concedes = owner.life == Life::Up && is_present && owner.copy.is_none();
-        let taker = (0..).zip(&self.nodes).find(|(other, node)| *other != number && node.copy.is_some());
-        let to = taker.map_or(number, |(other, _)| other);
-        self.store.run(statement, Owner { node: number, incarnation }, (concedes, to), guards)
+        self.store.run(statement, Owner { node: number, incarnation }, None, guards)
     }
 
     fn node(&mut self, number: u8) -> &mut Node {

@@ -169,17 +169,17 @@ fn copies_must_be_reconciled() {
 }
 
 #[test]
-fn a_claim_over_a_reservation_must_skip_its_term() {
-    is_missed(
-        Guards { claims_skip_a_term: false, ..Guards::ALL },
-        Bounds { crashes: 1, cuts: 1, ..NONE },
-        TERM,
-    );
+fn who_keeps_a_room_must_raise_its_term() {
+    is_missed(Guards { keeping_raises_the_term: false, ..Guards::ALL }, NONE, SESSION);
 }
 
 #[test]
-fn a_copy_whose_snapshot_has_left_must_stay_sealed() {
-    is_missed(Guards { gone_copies_stay_sealed: false, ..Guards::ALL }, Bounds { ..NONE }, SESSION);
+fn a_snapshot_must_be_taken_once() {
+    is_missed(
+        Guards { snapshots_are_taken_once: false, ..Guards::ALL },
+        Bounds { pauses: 1, ..NONE },
+        SESSION,
+    );
 }
 
 #[test]

@@ -163,12 +163,25 @@ impl Node {
 
     /// The status and the answer to a request of an operator.
     pub async fn ask(&self, method: &str, path: &str) -> (u16, Value) {
+        self.asking(method, path).await
+    }
+
+    /// The same, to wait for elsewhere.
+    pub fn asking(&self, method: &str, path: &str) -> impl Future<Output = (u16, Value)> + Send + use<> {
         let (token, host) = (&self.token, "Host: localhost\r\nConnection: close");
         let body = if method == "POST" { "{}" } else { "" };
         let head = format!("{method} /v1{path} HTTP/1.1\r\n{host}\r\nAuthorization: Bearer {token}\r\n");
-        let answer =
-            exchange(self.addr(), &format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).await;
-        (answer.status(), answer.json())
+        let (addr, request) = (self.addr(), format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
+        async move {
+            let answer = exchange(addr, &request).await;
+            (answer.status(), answer.json())
+        }
+    }
+
+    /// Waits until no room has this code.
+    pub async fn until_free(&self, code: &str) {
+        let path = format!("/admin/where/{code}");
+        within(async { while self.ask("GET", &path).await.0 == 200 {} }).await;
     }
 
     /// The nodes, as it sees them.

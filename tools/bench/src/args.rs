@@ -2,7 +2,9 @@
 
 mod services;
 
-pub(crate) use services::{BoardsArgs, ClusterArgs, LobbiesArgs, MatchmakerArgs, RanksArgs, TurnsArgs};
+pub(crate) use services::{
+    BoardsArgs, ClusterArgs, LobbiesArgs, MatchmakerArgs, MovesArgs, RanksArgs, TurnsArgs,
+};
 
 use super::feel::Quality;
 use super::instructions::{InstructionsArgs, PlayRoomArgs};
@@ -33,6 +35,8 @@ pub(crate) enum Bench {
     Turns(TurnsArgs),
     /// What a second node costs: idle, for relayed messages, and for moves of players at different nodes
     Cluster(ClusterArgs),
+    /// How long games pause when their room moves to another node, and when their node is killed
+    Moves(MovesArgs),
     /// How many scores a server takes each second, every one stored before it is acknowledged and looked for after a kill
     Boards(BoardsArgs),
     /// How long ranks in memory take to load, to ask and to change, and what an entry takes of memory

@@ -30,6 +30,7 @@ mod loss;
 mod machine;
 mod matchmaker;
 mod member;
+mod moves;
 mod network;
 mod output;
 mod pace;
@@ -84,6 +85,7 @@ fn run(args: &BenchArgs) -> anyhow::Result<()> {
         Bench::Capacity(args) => on_one_thread(async |cores| capacity::run(cores, args).await),
         Bench::Turns(args) => on_one_thread(async |cores| turns::run(cores, args).await),
         Bench::Cluster(args) => on_one_thread(async |cores| cluster::run(cores, args).await),
+        Bench::Moves(args) => on_one_thread(async |cores| moves::run(cores, args).await),
         Bench::Boards(args) => on_one_thread(async |cores| boards::run(cores, args).await),
         Bench::Ranks(args) => ranks::run(args),
         Bench::Matchmaker(args) => matchmaker::run(args),

@@ -125,6 +125,11 @@ impl Server {
         self.process.pid()
     }
 
+    /// Kills its process.
+    pub(crate) fn kill(&mut self) {
+        self.process.end();
+    }
+
     /// Where its rooms are entered, so that they are not among the user's.
     pub(crate) fn registry(&self) -> Registry {
         Registry::at(&self.registry)

@@ -22,7 +22,7 @@ use target::Target;
 /// Where it is left.
 pub(crate) const FOLDER: &str = "target/dist";
 /// Size limit of the binary, in bytes.
-const BINARY_BYTES_MAX: u64 = 26_500_000;
+const BINARY_BYTES_MAX: u64 = 28_500_000;
 /// Size limit of an archive, in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 12_000_000;
 

@@ -73,6 +73,8 @@ enum State {
         at: Instant,
     },
     Dialling,
+    /// A connection stands where the room is about to move.
+    Warm(LinkKind),
     Asking(Box<Asking>),
     /// Nothing can be reopened.
     Refused,
@@ -117,6 +119,8 @@ pub(super) struct Claims {
     asked: u32,
     /// The next claim goes to this address.
     target: Option<String>,
+    /// Where the room is about to move.
+    moves_to: Option<String>,
     /// Redirects since the last address of the seat.
     redirects: u32,
     /// Whether the room's own server is asked, too: it answers, and does not have the session.
@@ -134,6 +138,7 @@ impl Claims {
             seed: 0,
             asked: 0,
             target: None,
+            moves_to: None,
             redirects: 0,
             asks_own: false,
         }
@@ -148,15 +153,26 @@ impl Claims {
         if self.seat.is_none() {
             self.rhythm = Rhythm::new(now);
         }
+        self.moves_to.clone_from(&seat.moves_to);
         (self.seat, self.seed) = (Some(seat), seed);
         if matches!(self.state, State::Refused) {
             self.state = State::Idle;
+        }
+        match (&self.moves_to, &self.state) {
+            (Some(_), State::Idle) => self.state = State::Waiting { at: now },
+            (None, State::Warm(_)) => self.state = State::Idle,
+            _ => {}
         }
         true
     }
 
     pub(super) fn seat(&self) -> Option<&Seat> {
         self.seat.as_deref()
+    }
+
+    /// Whether the room's own server is asked, too.
+    pub(super) fn asks_own(&self) -> bool {
+        self.asks_own
     }
 
     /// Whether a server could be asked.
@@ -170,6 +186,9 @@ impl Claims {
         let Some(seat) = &self.seat else { return };
         let min = Duration::from_millis(seat.hedge_ms.into());
         self.rhythm.heard(now);
+        if self.moves_to.is_some() {
+            return;
+        }
         self.stop();
         match self.rhythm.hedge(min) {
             Some(hedge) if self.can_ask() => self.silence.watch(hedge, now),
@@ -183,11 +202,15 @@ impl Claims {
             self.state = State::Idle;
         }
         (self.asked, self.redirects, self.target, self.asks_own) = (0, 0, None, false);
+        self.moves_to = None;
     }
 
     /// Notes that the link to the room's server is lost. `at` is where the room is, if that is known.
     pub(super) fn lost(&mut self, at: Option<String>, now: Instant) {
         self.silence = HubWatchdog::default();
+        // A room that was about to move may have done so.
+        let at = at.or(self.moves_to.take());
+        self.moves_to = None;
         let is_told = at.is_some();
         self.target = at.or(self.target.take());
         if matches!(self.state, State::Idle) && self.can_ask() {
@@ -195,23 +218,28 @@ impl Claims {
         }
     }
 
-    /// Notes that the room's own server answers and does not have the session: it may reopen the room, too.
-    pub(super) fn ask_own(&mut self, now: Instant) {
+    /// Notes that the room's own server does not have the session: it may reopen the room, too. `at` is where the room is,
+    /// if that is known.
+    pub(super) fn ask_own(&mut self, at: Option<String>, now: Instant) {
         self.asks_own = true;
-        self.lost(None, now);
+        self.lost(at, now);
     }
 
     /// When the driver must dial for a claim.
     pub(super) fn next(&self) -> Option<Instant> {
         match self.state {
             State::Waiting { at } => Some(at),
-            State::Idle | State::Dialling | State::Asking(_) | State::Refused => None,
+            State::Idle | State::Dialling | State::Warm(_) | State::Asking(_) | State::Refused => None,
         }
     }
 
     /// Begins a claim. Returns the address to dial; empty for the room's own server.
     pub(super) fn begin(&mut self) -> Option<String> {
         let State::Waiting { .. } = self.state else { return None };
+        if let Some(address) = self.moves_to.clone() {
+            self.state = State::Dialling;
+            return Some(address);
+        }
         let elsewhere = &self.seat.as_ref()?.elsewhere;
         let targets = elsewhere.len() + usize::from(self.asks_own);
         let address = match self.target.take() {
@@ -229,7 +257,7 @@ impl Claims {
 
     /// Whether a dialled claim or its answer is under way.
     pub(super) fn is_under_way(&self) -> bool {
-        matches!(self.state, State::Dialling | State::Asking(_))
+        matches!(self.state, State::Dialling | State::Warm(_) | State::Asking(_))
     }
 
     /// Notes that the claim under way has no answer.
@@ -248,6 +276,25 @@ impl Claims {
         }
     }
 
+    /// Keeps a new link for a room that is about to move. Returns whether it is for one.
+    pub(super) fn is_warm(&mut self, link: LinkKind) -> bool {
+        let is_early = matches!(self.state, State::Dialling) && self.moves_to.is_some();
+        if is_early {
+            self.state = State::Warm(link);
+        }
+        is_early
+    }
+
+    /// Takes the link that stands where the room has moved, to ask over it.
+    pub(super) fn take_warm(&mut self) -> Option<LinkKind> {
+        let State::Warm(link) = self.state else { return None };
+        if self.moves_to.is_some() {
+            return None;
+        }
+        (self.state, self.target) = (State::Dialling, None);
+        Some(link)
+    }
+
     pub(super) fn handle_packet(&mut self, packet: Packet, now: Instant) {
         if let State::Asking(asking) = &mut self.state {
             // The session closes itself and gives the reason in its events.
@@ -258,7 +305,7 @@ impl Claims {
     pub(super) fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
         match &mut self.state {
             State::Asking(asking) => asking.session.poll_packet(now),
-            State::Idle | State::Waiting { .. } | State::Dialling | State::Refused => None,
+            State::Idle | State::Waiting { .. } | State::Dialling | State::Warm(_) | State::Refused => None,
         }
     }
 
@@ -275,7 +322,7 @@ impl Claims {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let asking = match &self.state {
             State::Asking(asking) => asking.session.poll_timeout(),
-            State::Idle | State::Waiting { .. } | State::Dialling | State::Refused => None,
+            State::Idle | State::Waiting { .. } | State::Dialling | State::Warm(_) | State::Refused => None,
         };
         asking.into_iter().chain(self.silence.poll_timeout()).min()
     }

@@ -1,25 +1,26 @@
 //! The connection to the server: its session with the hub, the link beneath it, and when to reconnect.
 
 mod claim;
+mod elsewhere;
 mod hub_watchdog;
 mod policy;
 mod reconnect;
 
+pub(crate) use elsewhere::ClaimNews;
 pub use policy::ReconnectPolicy;
 pub use reconnect::LinkState;
 
 use crate::error::RoomError;
 use crate::inbox::LinkNews;
 use crate::options::{Admission, Options};
-use bytes::Bytes;
-use claim::{Claimed, Claims, Granted};
+use claim::Claims;
 use hub_watchdog::HubWatchdog;
 use parlor_proto::session::{Outgoing, Rejection, SendError, Session};
 use parlor_proto::wire::control::{RoomTerms, ToHub};
 use parlor_proto::wire::handshake::{
-    Auth, Claim, Hello, Intent, Limits, Refusal, Resume, ResumeRefusal, ResumeToken, Seat, Welcome,
+    Hello, Intent, Limits, Refusal, Resume, ResumeRefusal, ResumeToken, Welcome,
 };
-use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind, Packet, RoomCode, SessionId, channel};
+use parlor_proto::{ApiMisuse, CloseReason, Instant, LinkKind, RoomCode, SessionId, channel};
 use reconnect::{Reconnect, Tier};
 use std::time::Duration;
 
@@ -30,8 +31,6 @@ const GONE_MIN: Duration = Duration::from_secs(1);
 const SIGNS_OF_LIFE: u32 = 4;
 
 const SILENT: &str = "nothing was heard from the server";
-const ELSEWHERE: &str = "the room is at another server";
-const GONE: &str = "no other server has the room";
 
 /// The connection of a room to its hub.
 #[derive(Debug)]
@@ -45,6 +44,8 @@ pub(crate) struct Connection {
     line: u64,
     /// The highest number in the room's order that was seen.
     order: u64,
+    /// When the room moved away, while the game has not been told that the connection is lost.
+    moved_at: Option<Instant>,
     /// Whether this process rejoins once its seat is given up.
     accepts_resync: bool,
     watchdog: HubWatchdog,
@@ -86,6 +87,7 @@ impl Connection {
             claims: Claims::new(policy),
             line: 0,
             order: 0,
+            moved_at: None,
             accepts_resync: policy.accept_state_resync,
             watchdog: HubWatchdog::default(),
             resume: None,
@@ -276,7 +278,7 @@ impl Connection {
             {
                 // Perhaps another process of the same node. It may reopen the room as well as any other.
                 self.reconnect.claim(now);
-                self.claims.ask_own(now);
+                self.claims.ask_own(None, now);
                 Rejected::GoesOn(None)
             }
             Rejection::Refused(refusal @ Refusal::Resume { why }) if tier == Some(Tier::Resume) => {
@@ -426,143 +428,6 @@ impl Connection {
     pub(crate) fn watchdog_timeout(&self) -> Option<Instant> {
         self.watchdog.poll_timeout()
     }
-}
-
-/// Another server, which may reopen the room.
-impl Connection {
-    /// Takes in what the hub says of this process's seat. A hub of a lower term is not the room's owner any more:
-    /// then the link is given up, and other servers are asked.
-    pub(crate) fn seated(&mut self, seat: Box<Seat>, now: Instant) -> Option<LinkNews> {
-        let seed = self.seed();
-        if self.claims.seated(seat, seed, now) {
-            return None;
-        }
-        let news = self.lost(ELSEWHERE, false, now);
-        self.reconnect.claim(now);
-        Some(news)
-    }
-
-    /// Whether a session ends because the room is elsewhere, and this process has a seat to claim there.
-    pub(crate) fn moves(&self, reason: &CloseReason) -> bool {
-        matches!(reason, CloseReason::Moved { .. }) && self.claims.seat().is_some()
-    }
-
-    /// Handles the end of such a session.
-    pub(crate) fn moved(&mut self, reason: CloseReason, now: Instant) -> LinkNews {
-        let news = self.lost(ELSEWHERE, false, now);
-        self.reconnect.claim(now);
-        if let CloseReason::Moved { address } = reason {
-            self.claims.lost(Some(address).filter(|address| !address.is_empty()), now);
-        }
-        news
-    }
-
-    /// Notes the number of a message in the room's order, if it has one.
-    pub(crate) fn saw_order(&mut self, order: Option<u64>) {
-        self.order = self.order.max(order.unwrap_or_default());
-    }
-
-    /// How many claims have brought the room another link.
-    pub(crate) fn line(&self) -> u64 {
-        self.line
-    }
-
-    pub(crate) fn next_claim(&self) -> Option<Instant> {
-        self.claims.next()
-    }
-
-    pub(crate) fn claim_begins(&mut self) -> Option<String> {
-        self.claims.begin()
-    }
-
-    /// Whether a claim is dialled or waits for its answer.
-    pub(crate) fn is_claiming(&self) -> bool {
-        self.claims.is_under_way()
-    }
-
-    /// Asks for the room over a new link, at `room_time`.
-    pub(crate) fn claim_connected(&mut self, hello: Hello, room_time: Instant, link: LinkKind, now: Instant) {
-        let (Some(seat), Some(Resume { token, .. })) = (self.claims.seat(), self.resume) else { return };
-        let claim = Claim {
-            pass: Bytes::clone(&seat.pass),
-            token,
-            term: seat.term,
-            room_time_us: Some(room_time.as_micros()),
-            order: self.order,
-        };
-        // The pass admits, and a ticket was good once.
-        let (auth, intent) = (Auth::Anonymous, Intent::Claim(Box::new(claim)));
-        self.claims.connected(Hello { auth, intent, ..hello }, link, now);
-    }
-
-    pub(crate) fn handle_claim_packet(&mut self, packet: Packet, now: Instant) {
-        self.claims.handle_packet(packet, now);
-    }
-
-    pub(crate) fn poll_claim_packet(&mut self, now: Instant) -> Option<Packet> {
-        self.claims.poll_packet(now)
-    }
-
-    pub(crate) fn handle_claim_timeout(&mut self, now: Instant) {
-        self.claims.handle_timeout(self.is_attached(), now);
-    }
-
-    pub(crate) fn claim_timeout(&self) -> Option<Instant> {
-        self.claims.poll_timeout()
-    }
-
-    /// Notes that the claim under way has no answer.
-    pub(crate) fn claim_failed(&mut self, detail: &str, now: Instant) -> Option<LinkNews> {
-        self.claims.failed(Duration::ZERO, now);
-        self.end_overdue_claims(detail, now)
-    }
-
-    fn end_overdue_claims(&mut self, detail: &str, now: Instant) -> Option<LinkNews> {
-        if !self.reconnect.is_claim_overdue(now) {
-            return None;
-        }
-        self.reconnect.give_up();
-        Some(LinkNews::GivenUp { detail: detail.to_owned() })
-    }
-
-    /// What follows from the answer to a claim: the welcome of another server, whose session is the room's from here
-    /// on, or news of the link.
-    pub(crate) fn poll_claim(&mut self, is_last_host: bool, now: Instant) -> Option<ClaimNews> {
-        match self.claims.poll(now)? {
-            Claimed::Granted(granted) => {
-                let Granted { session, link, welcome } = *granted;
-                let was_away = self.reconnect.is_away();
-                (self.session, self.link, self.capacity) = (Some(session), Some(link), None);
-                self.line += 1;
-                Some(ClaimNews::Granted { welcome, was_away })
-            }
-            Claimed::Refused if self.reconnect.is_claiming() => {
-                Some(ClaimNews::Link(self.claims_refused(is_last_host, now)))
-            }
-            Claimed::Refused => Some(ClaimNews::Link(None)),
-            Claimed::Later => Some(ClaimNews::Link(self.end_overdue_claims(GONE, now))),
-        }
-    }
-
-    /// Goes on without the room's world, because no server can reopen the room.
-    fn claims_refused(&mut self, is_last_host: bool, now: Instant) -> Option<LinkNews> {
-        if is_last_host || !self.accepts_resync {
-            self.reconnect.give_up();
-            return Some(LinkNews::GivenUp { detail: GONE.to_owned() });
-        }
-        self.reconnect.resync(Tier::Rejoin, now);
-        Some(LinkNews::Gone)
-    }
-}
-
-/// What follows from the answer to a claim.
-pub(crate) enum ClaimNews {
-    /// Another server has the room. `was_away` says whether the old link was lost.
-    Granted {
-        welcome: Box<Welcome>,
-        was_away: bool,
-    },
-    Link(Option<LinkNews>),
 }
 
 /// Whether the rejection means that the room is not on this server; the next one may have it.

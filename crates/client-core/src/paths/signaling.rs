@@ -127,7 +127,8 @@ impl Paths {
                 | Event::Welcome(_)
                 | Event::Resume(_)
                 | Event::Resumed(_)
-                | Event::Seat(_) => self.end(id, Outcome::Refused, "it is refused", around, now),
+                | Event::Seat(_)
+                | Event::Moved(_) => self.end(id, Outcome::Refused, "it is refused", around, now),
             }
         }
     }

@@ -171,6 +171,10 @@ impl RoomCore {
 impl RoomCore {
     /// Takes in a packet. A protocol violation of the peer ends the session and raises [`Event::Closed`].
     pub fn handle_packet(&mut self, packet: Packet, now: Instant) {
+        // Of a link that the session has let go of, because the room has moved.
+        if self.connection.session().is_some_and(|session| !session.has_link()) {
+            return;
+        }
         self.connection.heard(now);
         if let Some(session) = self.connection.session_mut() {
             // The session closes itself and gives the reason in its events.
@@ -194,6 +198,8 @@ impl RoomCore {
             self.arrive_link(Some(LinkNews::HostGone), now);
         }
         self.connection.handle_claim_timeout(now);
+        let late = self.connection.late_move(now);
+        self.arrive_link(late, now);
         self.drain_claim(now);
         self.request_hand_over(now);
         self.drain_session(now);
@@ -274,11 +280,10 @@ impl RoomCore {
                     let news = self.connection.seated(seat, now);
                     self.arrive_link(news, now);
                 }
-                session::Event::Closed(reason)
-                    if !self.status.is_closed() && self.connection.moves(&reason) =>
-                {
-                    let news = self.connection.moved(reason, now);
-                    self.arrive_link(Some(news), now);
+                session::Event::Moved(address) => {
+                    if self.status.is_closed() || !self.connection.moved(address.clone(), now) {
+                        self.connection.close(CloseReason::Moved { address }, now);
+                    }
                 }
                 event => {
                     if let session::Event::Welcome(welcome) = &event {
@@ -289,6 +294,7 @@ impl RoomCore {
                 }
             }
         }
+        self.ask_where_it_moved(now);
     }
 
     /// Queues an arrival for the next poll, or processes it now if the queue is too full.

@@ -68,6 +68,7 @@ impl RoomCore {
             | session::Event::Resume(_)
             | session::Event::Resumed(_)
             | session::Event::Seat(_)
+            | session::Event::Moved(_)
             | session::Event::Silent => {}
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::inbox::{Came, LinkNews};
 use crate::rollback::RollbackLane;
 use parlor_proto::wire::control::{ToHub, ToMember};
-use parlor_proto::wire::handshake::{Hello, Welcome};
+use parlor_proto::wire::handshake::{Hello, Welcome, capability};
 use parlor_proto::{CloseReason, Epoch, Instant, LinkKind, Packet};
 
 /// For a driver: a second link, to a server that may reopen the room of a silent or lost one.
@@ -22,11 +22,16 @@ impl RoomCore {
     }
 
     /// Begins a claim: returns the address to dial, as a [redirect](Self::take_redirect) has it. Empty for the address
-    /// where the room was. Any other name of that address is not dialled but fails: the room's server lives, and the
-    /// session is resumed there. The result is reported to [`claim_connected`](Self::claim_connected) or
+    /// where the room was. Any other name of that address is not dialled but fails, unless
+    /// [it may be asked](Self::claims_own): the room's server lives, and the session is resumed there. The result is reported to [`claim_connected`](Self::claim_connected) or
     /// [`claim_failed`](Self::claim_failed).
     pub fn claim_begins(&mut self) -> Option<String> {
         self.connection.claim_begins()
+    }
+
+    /// Whether a claim may be made at the address where the room was.
+    pub fn claims_own(&self) -> bool {
+        self.connection.claims_own()
     }
 
     /// Whether a claim is dialled or waits for its answer. If not, its link is no longer needed, except as the room's.
@@ -41,6 +46,9 @@ impl RoomCore {
 
     /// Reports the connection of a claim.
     pub fn claim_connected(&mut self, link: LinkKind, now: Instant) {
+        if self.connection.is_warm(link) {
+            return;
+        }
         let Some(joined) = self.joined.as_ref().filter(|_| !self.status.is_closed()) else { return };
         let (code, room_time) = (joined.welcome.code, joined.simulation.room_time(now));
         let hello = Hello { key: self.paths.key(), ..self.options.hello_again(Some(code)) };
@@ -62,6 +70,13 @@ impl RoomCore {
     /// The next packet of a claim.
     pub fn poll_claim_packet(&mut self, now: Instant) -> Option<Packet> {
         self.connection.poll_claim_packet(now)
+    }
+
+    /// Asks over the link that stands where the room has moved.
+    pub(super) fn ask_where_it_moved(&mut self, now: Instant) {
+        if let Some(link) = self.connection.take_warm_link() {
+            self.claim_connected(link, now);
+        }
     }
 
     pub(super) fn drain_claim(&mut self, now: Instant) {
@@ -88,6 +103,10 @@ impl RoomCore {
     ///
     /// A process whose part is another one, or that does not know the host, is treated like one that rejoined.
     pub(super) fn reopened(&mut self, welcome: Welcome, at: Instant) -> Result<(), CloseReason> {
+        if welcome.capabilities & capability::CONTINUES != 0 && self.joined.is_some() {
+            self.moved(welcome, at);
+            return Ok(());
+        }
         let goes_on = |joined: &Joined| {
             let is_same = welcome.member == joined.welcome.member && welcome.kind == joined.welcome.kind;
             is_same && welcome.is_of_authority() == joined.is_host() && !joined.migration.is_under_way()
@@ -116,6 +135,21 @@ impl RoomCore {
         self.paths.addresses_changed(at);
         self.tell_addresses(at);
         Ok(())
+    }
+
+    /// Goes on in the room that has moved with its sessions. No message is lost, so who is there, who hosts and what was
+    /// asked is as before. Streams begin anew.
+    fn moved(&mut self, welcome: Welcome, at: Instant) {
+        let Some(joined) = &mut self.joined else { return };
+        self.paths.forget();
+        joined.simulation.reopened(&welcome, at);
+        joined.replicas.reopened();
+        joined.shared.reopened();
+        // Messages that are on their way may tell of another host.
+        let Welcome { authority, epoch, .. } = joined.welcome;
+        joined.welcome = Welcome { authority, epoch, ..welcome };
+        self.paths.addresses_changed(at);
+        self.tell_addresses(at);
     }
 
     /// Handles the welcome of the room's session. `is_opened` says whether its hub knows no terms of this process.

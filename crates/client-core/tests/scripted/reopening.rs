@@ -26,7 +26,7 @@ fn token(of: u8) -> ResumeToken {
 
 fn seat(term: u64, elsewhere: &[&str]) -> Seat {
     let elsewhere = elsewhere.iter().map(|address| (*address).to_owned()).collect();
-    Seat { term, uid: [7; 16], pass: Bytes::from_static(b"pass"), hedge_ms: 0, elsewhere }
+    Seat { term, uid: [7; 16], pass: Bytes::from_static(b"pass"), hedge_ms: 0, elsewhere, moves_to: None }
 }
 
 /// A room, its server, and the server that it claims its seat at.

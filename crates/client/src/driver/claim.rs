@@ -25,7 +25,7 @@ pub(super) async fn claim(
             None => target.parse(),
         };
         let dialled = match address {
-            Ok(address) if !target.is_empty() && from.is_some_and(|from| from == address) => {
+            Ok(address) if !shared.lock().claims_own() && from.is_some_and(|from| from == address) => {
                 Err("the room's server has the room, and does not answer".to_owned())
             }
             Ok(address) => tokio::select! {

@@ -4,17 +4,17 @@
 //! compares the term and the owner that it replaces, so a term has one owner at most. The machine says which
 //! [`Statement`] to run, and hears what came of it.
 //!
-//! A room *moves* with its sessions: the owner reserves the next term for the receiver, seals its copy, and sends a
-//! snapshot. Until the last byte has left it may unseal; from then on it never serves these sessions again, whatever it
-//! hears. The receiver adopts complete snapshots alone, and decides within its reservation until the store has
-//! confirmed it. A room whose owner is gone is *claimed*, with new sessions.
+//! A room *moves* with its sessions: the owner seals its copy, and gives the room away with a snapshot of it, in one
+//! statement. If it cannot know what came of that, the copy stays sealed until a second statement has kept the room, or
+//! found it given: it raises the term, so the first one changes nothing any more. The receiver *claims* a room that was given
+//! to it, and takes the snapshot out of the row by the same statement. A room whose owner is gone is claimed, too; without a
+//! snapshot its sessions begin anew.
 //!
-//! No server moves rooms. Its directory opens, compares and ends rooms by the rules of this machine, for all rooms of the
-//! node in one statement, and claims one room in one statement. The model checker drives the machine whole: `tests/cluster-model`.
+//! A node's directory opens, compares and ends rooms by the rules of this machine, for all rooms of the node in one
+//! statement, and claims, gives and keeps one room in one statement each. The model checker drives the machine whole:
+//! `tests/cluster-model`.
 
 use super::tenure::{Decision, Incarnation, Standing};
-use super::timing::Timing;
-use core::time::Duration;
 
 /// Names a room for ever: its code may be given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,15 +27,7 @@ pub struct Term(pub u64);
 impl Term {
     /// The term of a room that opens.
     pub const FIRST: Term = Term(1);
-
-    fn next(self) -> Term {
-        Term(self.0.saturating_add(1))
-    }
 }
-
-/// Names a move of a room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MoveId(pub [u8; 16]);
 
 /// A node in one of its incarnations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,28 +47,21 @@ pub struct Row<N> {
     pub term: Term,
     /// Who owns it.
     pub owner: Owner<N>,
-    /// The move that the next term is reserved for.
-    pub reserved: Option<MoveId>,
 }
 
-/// A statement on a room's row. Each changes nothing unless the row still has this term and, if it names one, this
-/// move.
+/// A statement on a room's row. Each changes nothing unless the row still has this term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Statement {
     /// Insert the row again, with this node as the owner, if no room has the code.
     Enter(Term),
-    /// Make this node the owner, if the present one is dead or concedes, and no reservation runs. The term grows by
-    /// one, and by two over a reservation: its receiver may decide under the next one.
+    /// Make this node the owner under the next term, if the present one is dead or is this node. Takes the snapshot out, if
+    /// there is one.
     Claim(Term),
-    /// Reserve the next term, if this node owns the room and no reservation is there.
-    Reserve(Term, MoveId),
-    /// Make this node the owner under the next term.
-    Confirm(Term, MoveId),
-    /// Take the reservation back, before the last byte of the snapshot has left.
-    Cancel(Term, MoveId),
-    /// Take the room back after the snapshot has left, if this node owns it and the reservation is over. The term grows
-    /// by two.
-    TakeBack(Term, MoveId),
+    /// Make another node the owner under the next term, if this node owns the room; keep the snapshot for it.
+    Give(Term),
+    /// Raise the term and make this incarnation of the node the owner, if the node owns the room: an earlier statement that
+    /// gives it away changes nothing then.
+    Keep(Term),
 }
 
 /// What follows from a comparison of a copy with its row.
@@ -96,17 +81,8 @@ pub enum Verdict<N> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     Live,
-    /// Live, and a reservation is asked for.
-    Reserving(MoveId),
-    Reserved(MoveId),
-    /// It serves nobody, and its snapshot has not left. What is left of the time for that.
-    Sealed(MoveId, Duration),
-    /// Its snapshot has left.
-    Gone(MoveId),
-    /// The place of a room that is offered. What is left of the own time for it.
-    Accepted(MoveId, Duration),
-    /// Live, and the store is not asked yet. What is left of the own time to decide.
-    Adopted(MoveId, Duration),
+    /// It serves nobody: it may have been given away.
+    Sealed,
     /// Live, and owned by an incarnation of this node that was declared gone: a claim is asked for.
     Reclaiming,
     /// The place of a room that is claimed and not open here yet.
@@ -133,19 +109,6 @@ impl RoomCopy {
         standing.may(Decision::Take).then_some((copy, Statement::Claim(row.term)))
     }
 
-    /// Returns the place of a room that its owner of this term offers; `None` if the node may not take it.
-    pub fn accept(uid: RoomUid, term: Term, id: MoveId, timing: &Timing, standing: Standing) -> Option<Self> {
-        let phase = Phase::Accepted(id, timing.own_offer());
-        standing.may(Decision::Take).then_some(RoomCopy { uid, term, phase })
-    }
-
-    /// Lets time pass.
-    pub fn turn(&mut self, elapsed: Duration) {
-        if let Phase::Sealed(_, left) | Phase::Accepted(_, left) | Phase::Adopted(_, left) = &mut self.phase {
-            *left = left.saturating_sub(elapsed);
-        }
-    }
-
     /// The room.
     pub fn uid(&self) -> RoomUid {
         self.uid
@@ -158,95 +121,39 @@ impl RoomCopy {
 
     /// Whether it serves its members. It needs no lease for that.
     pub fn serves(&self) -> bool {
-        match self.phase {
-            Phase::Live | Phase::Reserving(_) | Phase::Reserved(_) => true,
-            Phase::Adopted(..) | Phase::Reclaiming => true,
-            Phase::Sealed(..) | Phase::Gone(_) | Phase::Accepted(..) | Phase::Claiming => false,
-        }
+        matches!(self.phase, Phase::Live | Phase::Reclaiming)
     }
 
     /// Returns the term under which a decision of a node with this standing counts; `None` if it may decide nothing.
     pub fn decides(&self, standing: Standing) -> Option<Term> {
-        let owns = match self.phase {
-            Phase::Live | Phase::Reserving(_) | Phase::Reserved(_) => true,
-            Phase::Adopted(_, left) => !left.is_zero(),
-            Phase::Sealed(..) | Phase::Gone(_) | Phase::Accepted(..) => false,
-            Phase::Reclaiming | Phase::Claiming => false,
-        };
-        (owns && standing.may(Decision::Join)).then_some(self.term)
+        (self.phase == Phase::Live && standing.may(Decision::Join)).then_some(self.term)
     }
 
-    /// Reserves the room for the node that has accepted it.
-    pub fn offer(&mut self, id: MoveId, standing: Standing) -> Option<Statement> {
+    /// Seals the copy and gives the room away: from now on it takes nothing and serves nobody.
+    pub fn give(&mut self, standing: Standing) -> Option<Statement> {
         if self.phase != Phase::Live || !standing.may(Decision::Offer) {
             return None;
         }
-        self.phase = Phase::Reserving(id);
-        Some(Statement::Reserve(self.term, id))
+        self.phase = Phase::Sealed;
+        Some(Statement::Give(self.term))
     }
 
-    /// Seals a reserved copy: from now on it takes nothing and serves nobody. Returns whether it did.
-    pub fn seal(&mut self, timing: &Timing, standing: Standing) -> bool {
-        let Phase::Reserved(id) = self.phase else { return false };
-        let seals = standing.may(Decision::Offer);
-        if seals {
-            self.phase = Phase::Sealed(id, timing.seal);
-        }
-        seals
-    }
-
-    /// Whether it is sealed, and its snapshot has not left.
-    pub fn is_sealed(&self) -> bool {
-        matches!(self.phase, Phase::Sealed(..))
-    }
-
-    /// Whether a move takes too long: [`unseal`](Self::unseal) a sealed copy, drop the place of an offered room.
-    pub fn is_late(&self) -> bool {
-        matches!(self.phase, Phase::Sealed(_, left) | Phase::Accepted(_, left) if left.is_zero())
-    }
-
-    /// Calls a move off: the copy is live. Never once the last byte of the snapshot has left.
-    pub fn unseal(&mut self) -> Option<Statement> {
-        let (Phase::Reserved(id) | Phase::Sealed(id, _)) = self.phase else { return None };
-        self.phase = Phase::Live;
-        Some(Statement::Cancel(self.term, id))
-    }
-
-    /// Before the last byte of the snapshot leaves: from now on the copy never serves again. Returns whether the byte
-    /// may leave.
-    pub fn go_over(&mut self) -> bool {
-        let Phase::Sealed(id, _) = self.phase else { return false };
-        self.phase = Phase::Gone(id);
-        true
-    }
-
-    /// Takes a room back that the receiver has not adopted. It is reopened with new sessions, in a new copy.
-    pub fn take_back(&self) -> Option<Statement> {
-        let Phase::Gone(id) = self.phase else { return None };
-        Some(Statement::TakeBack(self.term, id))
-    }
-
-    /// Adopts a complete snapshot: the copy is live under the next term. `None` if it came too late.
-    pub fn adopt(&mut self, id: MoveId, standing: Standing) -> Option<Statement> {
-        let Phase::Accepted(accepted, left) = self.phase else { return None };
-        if accepted != id || left.is_zero() || !standing.may(Decision::Take) {
-            return None;
-        }
-        let statement = Statement::Confirm(self.term, id);
-        (self.term, self.phase) = (self.term.next(), Phase::Adopted(id, left));
-        Some(statement)
+    /// Keeps a room that may have been given away. Its copy is unsealed only by the answer.
+    pub fn keep(&self) -> Option<Statement> {
+        (self.phase == Phase::Sealed).then_some(Statement::Keep(self.term))
     }
 
     /// Handles what came of a statement: the room's term if it changed the row, `None` if it changed nothing. Returns
     /// whether the copy goes on. If the answer is lost, the next [`reconcile`](Self::reconcile) finds out.
     pub fn handle_done(&mut self, statement: Statement, term: Option<Term>) -> bool {
         match (self.phase, statement, term) {
-            (Phase::Reserving(id), Statement::Reserve(_, of), done) if id == of => {
-                self.phase = if done.is_some() { Phase::Reserved(id) } else { Phase::Live };
-            }
-            (Phase::Adopted(id, _), Statement::Confirm(_, of), done) if id == of => {
-                self.phase = if done.is_some() { Phase::Live } else { return false };
-            }
+            // It is another node's.
+            (Phase::Sealed, Statement::Give(of), Some(_)) if of == self.term => return false,
+            // What was kept must be known to be: an answer that nothing changed may be that of a second try.
+            (Phase::Sealed, Statement::Keep(of), done) if of == self.term => match done {
+                Some(term) => (self.term, self.phase) = (term, Phase::Live),
+                None => return false,
+            },
             // An answer to an older claim says nothing of this one.
             (Phase::Reclaiming | Phase::Claiming, Statement::Claim(seen), Some(term))
                 if seen == self.term =>
@@ -260,7 +167,7 @@ impl RoomCopy {
     }
 
     /// Compares the copy with its row. `me` is this node in its present incarnation. Sealed copies are compared, too:
-    /// a room that was claimed meanwhile must not be unsealed.
+    /// a room that another node has must not be unsealed.
     pub fn reconcile<N: Copy + Eq>(&mut self, me: Owner<N>, row: Option<&Row<N>>) -> Verdict<N> {
         let Some(row) = row else { return self.without_row() };
         if row.uid != self.uid {
@@ -269,25 +176,23 @@ impl RoomCopy {
         let is_mine = row.owner == me;
         let give_up = Verdict::GiveUp((!is_mine).then_some(row.owner));
         match self.phase {
-            Phase::Adopted(id, _) if row.term.next() == self.term && row.reserved == Some(id) => {
-                Verdict::Run(Statement::Confirm(row.term, id))
-            }
             // Terms only grow: it was read before this copy got its term.
             _ if row.term < self.term => Verdict::Keep,
-            Phase::Adopted(..) | Phase::Claiming | Phase::Reclaiming if is_mine && row.term >= self.term => {
+            // A claim raises the term: a row that has not was read before it, or the claim was lost.
+            Phase::Claiming | Phase::Reclaiming if is_mine && row.term > self.term => {
                 (self.term, self.phase) = (row.term, Phase::Live);
                 Verdict::Keep
             }
-            Phase::Accepted(..) if row.term == self.term => Verdict::Keep,
-            Phase::Adopted(..) | Phase::Accepted(..) | Phase::Claiming => give_up,
+            Phase::Claiming if is_mine => Verdict::Run(Statement::Claim(self.term)),
+            Phase::Claiming => give_up,
             _ if row.term != self.term => give_up,
-            _ if is_mine => self.with_own_row(row),
-            Phase::Live | Phase::Reserving(_) | Phase::Reserved(_) | Phase::Reclaiming
-                if row.owner.node == me.node =>
-            {
+            _ if is_mine => Verdict::Keep,
+            Phase::Live | Phase::Reclaiming if row.owner.node == me.node => {
                 self.phase = Phase::Reclaiming;
                 Verdict::Run(Statement::Claim(self.term))
             }
+            // What was asked of the store by the incarnation before this one is asked for once more.
+            Phase::Sealed if row.owner.node == me.node => Verdict::Run(Statement::Keep(self.term)),
             _ => give_up,
         }
     }
@@ -295,28 +200,11 @@ impl RoomCopy {
     /// The database lost the row, or another node has deleted it.
     fn without_row<N>(&mut self) -> Verdict<N> {
         match self.phase {
-            Phase::Live | Phase::Reserving(_) | Phase::Reserved(_) | Phase::Reclaiming => {
+            Phase::Live | Phase::Reclaiming => {
                 self.phase = Phase::Live;
                 Verdict::Run(Statement::Enter(self.term))
             }
-            _ => Verdict::GiveUp(None),
-        }
-    }
-
-    /// The row has this node and this term.
-    fn with_own_row<N>(&mut self, row: &Row<N>) -> Verdict<N> {
-        match (self.phase, row.reserved) {
-            (Phase::Reserving(id), Some(reserved)) if id == reserved => {
-                self.phase = Phase::Reserved(id);
-                Verdict::Keep
-            }
-            (Phase::Reserved(id) | Phase::Sealed(id, _), reserved) if reserved != Some(id) => {
-                self.phase = Phase::Live;
-                Verdict::Keep
-            }
-            // A move that was called off, and whose cancellation was lost.
-            (Phase::Live, Some(id)) => Verdict::Run(Statement::Cancel(self.term, id)),
-            _ => Verdict::Keep,
+            Phase::Sealed | Phase::Claiming => Verdict::GiveUp(None),
         }
     }
 }

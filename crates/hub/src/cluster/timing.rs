@@ -10,8 +10,8 @@ pub struct Timing {
     pub heartbeat: Duration,
     /// How long a heartbeat lets a node decide, on the store's clock.
     pub lease: Duration,
-    /// By how much a node's own end of its lease, and of a reservation, comes before the store's. It counts from
-    /// before the request was sent, so this covers the difference of the clocks' rates.
+    /// By how much a node's own end of its lease comes before the store's. It counts from before the request was sent,
+    /// so this covers the difference of the clocks' rates.
     pub margin: Duration,
     /// A node that stood still for longer decides nothing until it has asked the store.
     pub stall: Duration,
@@ -22,10 +22,6 @@ pub struct Timing {
     pub reconcile: Duration,
     /// Interval of attempts to get a lock, and to join.
     pub retry: Duration,
-    /// How long a room is reserved for the node that it moves to, on the store's clock.
-    pub offer: Duration,
-    /// How long a room that moves may serve nobody before its snapshot has left.
-    pub seal: Duration,
 }
 
 impl Default for Timing {
@@ -39,8 +35,6 @@ impl Default for Timing {
             death: ms(250),
             reconcile: ms(1_000),
             retry: ms(250),
-            offer: ms(5_000),
-            seal: ms(250),
         }
     }
 }
@@ -54,10 +48,5 @@ impl Timing {
     /// Two looks at another node's lock say together that it is missing if they are less than this apart.
     pub(super) fn looks_apart(&self) -> Duration {
         self.death.saturating_mul(2)
-    }
-
-    /// How long after it accepted a room a node may adopt it and decide in it, on its own clock.
-    pub(super) fn own_offer(&self) -> Duration {
-        self.offer.saturating_sub(self.margin)
     }
 }

@@ -9,6 +9,7 @@
 //! lost with it.
 
 use super::admission::{fits, full, welcome};
+use super::arrivals::Moved;
 use super::cycle::Timer;
 use super::expected::Expected;
 use super::resume::welcome_to;
@@ -19,7 +20,7 @@ use crate::admission_policy::Outcome;
 use crate::cluster::ownership::Term;
 use crate::cluster::pass::{Pass, PassKey, TokenHash};
 use crate::cluster::tenure::Decision;
-use crate::room::roster::{ClaimedSeat, LATE_MEMBERS, Reopening, Roster, RosterMember};
+use crate::room::roster::{Claimed, ClaimedSeat, Reopening, Roster, RosterMember};
 use crate::room::{self, Setup};
 use bytes::Bytes;
 use parlor_proto::session::{Answer, Rejection};
@@ -27,14 +28,15 @@ use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::wire::handshake::{
     Claim, Hello, Intent, Redirect, Refusal, ResumeRefusal, ResumeToken, Seat, Welcome,
 };
-use parlor_proto::{CloseReason, ConnectionId, Instant, MemberId, RoomCode, RoomId, limits};
+use parlor_proto::{ConnectionId, Instant, RoomId, limits};
 use rand_chacha::rand_core::Rng;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a room may have been open when it is reopened. Its host's word for more is not taken.
 const ROOM_TIME_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// How often the store is asked for one claim of a room that it says is here.
+const ASKED_MAX: u32 = 3;
 const LOOKED_FOR: &str = "this room is being looked for";
 
 /// What a claim leads to.
@@ -78,6 +80,7 @@ impl Hub {
 
     fn seat_of(&mut self, connection: ConnectionId) -> Option<Seat> {
         let (pass, term) = self.pass_of(connection)?;
+        let moves_to = self.claimed_room(&pass).and_then(|room| self.announced_address(room));
         let others = self.cluster.as_ref()?.view.others.clone();
         let mut elsewhere: Vec<String> = others.iter().map(|node| node.address.clone()).collect();
         // Shuffled for each member, so that those of a dead node do not all go to the same one.
@@ -87,7 +90,7 @@ impl Hub {
         }
         elsewhere.truncate(limits::ELSEWHERE_MAX);
         let pass_bytes = pass.issue(self.pass_key()?);
-        Some(Seat { term, uid: pass.uid.0, pass: pass_bytes, hedge_ms: 0, elsewhere })
+        Some(Seat { term, uid: pass.uid.0, pass: pass_bytes, hedge_ms: 0, elsewhere, moves_to })
     }
 
     fn pass_of(&self, connection: ConnectionId) -> Option<(Pass, u64)> {
@@ -173,7 +176,7 @@ impl Hub {
             Some(room) if pass.user.is_none() => {
                 self.take_claimed(connection, &hello, &pass, received, room, now);
             }
-            _ => self.ask_claimed(connection, hello, pass, received, now),
+            _ => self.ask_claimed(connection, hello, pass, (received, 1), now),
         }
     }
 
@@ -189,7 +192,7 @@ impl Hub {
         connection: ConnectionId,
         hello: Hello,
         pass: Pass,
-        received: Received,
+        (received, asked): (Received, u32),
         now: Instant,
     ) {
         let Some(cluster) = &self.cluster else { return };
@@ -216,21 +219,29 @@ impl Hub {
         if let Some(cluster) = &mut self.cluster {
             // Its room needs a place as soon as the store has said so.
             cluster.entering += 1;
-            cluster.waiting.insert(connection, Box::new(Waiting::Claim { hello, pass, received }));
+            cluster.waiting.insert(connection, Box::new(Waiting::Claim { hello, pass, received, asked }));
         }
         self.outputs.push_back(Output::Claim { connection, room });
     }
 
     /// Handles the answer to [`Output::Claim`].
     pub fn handle_claimed(&mut self, connection: ConnectionId, answer: ClaimAnswer, now: Instant) {
-        let Some(Waiting::Claim { hello, pass, received }) = self.no_longer_waits(connection) else { return };
+        let Some(Waiting::Claim { hello, pass, received, asked }) = self.no_longer_waits(connection) else {
+            return;
+        };
         if let Some(cluster) = &mut self.cluster {
             cluster.entering -= 1;
         }
+        let is_on_its_way = answer == ClaimAnswer::Here && self.claimed_room(&pass).is_none();
+        if is_on_its_way && asked < ASKED_MAX && self.is_deciding(connection) {
+            // Another member has brought it, and the answer to that one is not here yet.
+            return self.ask_claimed(connection, hello, pass, (received, asked + 1), now);
+        }
         let found = match answer {
-            ClaimAnswer::Reopened { term, setup, roster } => {
+            ClaimAnswer::Reopened { term, setup, roster, snapshot } => {
                 // Even without its client: from here on the room is this node's.
-                let reopened = self.reopen(connection, &hello, &pass, (term, setup, roster), now);
+                let parts = (setup, roster, snapshot);
+                let reopened = self.reopen(connection, &hello, &pass, (term, parts), now);
                 if reopened.is_none() {
                     self.outputs.push_back(Output::Left { code: pass.code, uid: pass.uid });
                 }
@@ -267,7 +278,7 @@ impl Hub {
         connection: ConnectionId,
         hello: &Hello,
         pass: &Pass,
-        (term, setup, roster): (u64, Bytes, Bytes),
+        (term, (setup, roster, snapshot)): (u64, (Bytes, Bytes, Bytes)),
         now: Instant,
     ) -> Option<RoomId> {
         let Intent::Claim(claim) = &hello.intent else { return None };
@@ -277,13 +288,53 @@ impl Hub {
             return Some(id);
         }
         let setup = room::log::setup_of(setup).ok().filter(|setup| setup.code == pass.code)?;
+        // What cannot be read of a room that moved is lost, as after a death.
+        let moved = Moved::read(snapshot);
+        let reopening = match &moved {
+            Some(moved) => Reopening::moved(moved.snapshot()),
+            None => self.reopening(connection, pass, &setup, (term, roster))?,
+        };
+        if reopening.roster.members.is_empty() {
+            return None;
+        }
+        let id = RoomId(self.next_room);
+        self.directory.choose(pass.code, id).ok()?;
+        self.next_room += 2 * self.config.shards.count() as u64;
+        let told = Duration::from_micros(claim.room_time_us.unwrap_or(0));
+        let room_time = moved.as_ref().map_or(told.min(ROOM_TIME_MAX), |moved| moved.room_time(told));
+        let room_time_us = u64::try_from(room_time.as_micros()).unwrap_or(0);
+        let opened = Instant::from_micros(now.as_micros().saturating_sub(room_time_us));
+        let state_bytes_per_second = self.config.state_bytes_per_second;
+        let origin = self.origin_of(connection);
+        self.open_setup(Setup { id, opened, state_bytes_per_second, ..setup }, origin, now).ok()?;
+        let seated = self.rooms.get_mut(&id)?;
+        (seated.uid, seated.term) = (Some(pass.uid), term);
+        if moved.is_none() {
+            let until = now + seated.room.grace(self.config.grace);
+            seated.expected = Some(Expected::of(&reopening));
+            self.timers.push(Reverse((until, Timer::Expected(id))));
+        }
+        self.tell(id, room::Input::Reopened(reopening), now);
+        if let Some(moved) = moved {
+            self.expect_sessions(id, moved, now);
+        }
+        Some(id)
+    }
+
+    /// Returns how a room begins whose node is gone.
+    fn reopening(
+        &self,
+        connection: ConnectionId,
+        pass: &Pass,
+        setup: &Setup,
+        (term, roster): (u64, Bytes),
+    ) -> Option<Reopening> {
         let roster = if roster.is_empty() { Roster::default() } else { Roster::decode(roster).ok()? };
-        let mut reopening =
-            Reopening::new(roster, &setup, term, pass.hosts.map(|epoch| (pass.member, epoch)))?;
-        let late_from = reopening.roster.next_member - LATE_MEMBERS;
+        let hosts = pass.hosts.map(|epoch| (pass.member, epoch));
+        let mut reopening = Reopening::new(roster, setup, term, hosts)?;
         let link = self.connections.get(&connection).map_or(parlor_proto::LinkKind::Quic, |state| state.link);
         // It joined after the roster was written.
-        if pass.member.0 >= late_from {
+        if pass.member.0 >= reopening.late_from() {
             reopening.roster.members.entry(pass.member).or_insert_with(|| RosterMember {
                 generation: pass.generation,
                 spectates: pass.spectates,
@@ -292,28 +343,7 @@ impl Hub {
                 user: pass.user.clone(),
             });
         }
-        let seats: BTreeMap<MemberId, u32> =
-            reopening.roster.members.iter().map(|(id, seat)| (*id, seat.generation)).collect();
-        if seats.is_empty() {
-            return None;
-        }
-        let id = RoomId(self.next_room);
-        self.directory.choose(pass.code, id).ok()?;
-        self.next_room += 2 * self.config.shards.count() as u64;
-        let room_time = Duration::from_micros(claim.room_time_us.unwrap_or(0)).min(ROOM_TIME_MAX);
-        let room_time_us = u64::try_from(room_time.as_micros()).unwrap_or(0);
-        let opened = Instant::from_micros(now.as_micros().saturating_sub(room_time_us));
-        let state_bytes_per_second = self.config.state_bytes_per_second;
-        let origin = self.origin_of(connection);
-        self.open_setup(Setup { id, opened, state_bytes_per_second, ..setup }, origin, now).ok()?;
-        let seated = self.rooms.get_mut(&id)?;
-        (seated.uid, seated.term) = (Some(pass.uid), term);
-        let came_late = seats.keys().copied().filter(|member| member.0 >= late_from).collect();
-        seated.expected = Some(Expected { seats, late_from, came_late });
-        let until = now + seated.room.grace(self.config.grace);
-        self.timers.push(Reverse((until, Timer::Expected(id))));
-        self.tell(id, room::Input::Reopened(reopening), now);
-        Some(id)
+        Some(reopening)
     }
 
     /// Frees the seats of a reopened room whose members did not come.
@@ -349,6 +379,9 @@ impl Hub {
         let member = pass.member;
         let welcome = welcome(&self.config, &seated.room, hello, (version, session), pass.spectates, now);
         match verified {
+            Verified::Anew(older, true) if self.continues(older) => {
+                self.go_on_claimed(connection, older, pass, (&claim.token, next), welcome, now);
+            }
             Verified::Anew(older, is_proved) => {
                 let used = is_proved.then_some(&claim.token);
                 let welcome = welcome_to(member, welcome, next);
@@ -452,22 +485,10 @@ impl Hub {
         let seat =
             ClaimedSeat { member, name: name.clone(), user: user.clone(), link, spectates: pass.spectates };
         // A node cannot know what the one before it had acknowledged and not passed on.
-        self.tell(room, room::Input::Claimed { seat, gap: true }, now);
+        self.tell(room, room::Input::Claimed { seat, how: Claimed::Anew { gap: true } }, now);
         self.tell_of_link(room, member, connection, now);
         self.tell_reachable(connection, now);
         self.tell_seat(connection);
         self.outputs.push_back(Output::Event(HubEvent::Joined { code, member, name, connection, user }));
-    }
-
-    /// Ends a room here that another node has: its members claim their seats there.
-    pub fn move_room(
-        &mut self,
-        code: RoomCode,
-        address: String,
-        now: Instant,
-    ) -> Result<(), super::NotThere> {
-        let (id, _) = self.seated(code).ok_or(super::NotThere::Room)?;
-        self.tell(id, room::Input::End { reason: CloseReason::Moved { address } }, now);
-        Ok(())
     }
 }

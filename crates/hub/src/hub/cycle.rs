@@ -25,6 +25,8 @@ pub(super) enum Timer {
     Grace(ConnectionId),
     /// Members of a reopened room may not have come.
     Expected(RoomId),
+    /// Members of a room that moved here may not have come.
+    Arrivals(RoomId),
     /// The close reason of an ended session may be forgotten.
     Ended(SessionId),
     /// Time to check whether the host is heard.
@@ -56,6 +58,7 @@ impl Hub {
                 Timer::More(connection) => self.touch(connection, now),
                 Timer::Grace(connection) => self.grace_over(connection, now),
                 Timer::Expected(room) => self.expected_over(room, now),
+                Timer::Arrivals(room) => self.arrivals_over(room, now),
                 Timer::Ended(session) => drop(self.ended.remove(&session)),
                 Timer::HostTimeout(room) => self.look_at_host(room, now),
                 Timer::Measure(room) => self.measure(room, now),
@@ -181,6 +184,9 @@ impl Hub {
     fn pack(&mut self, connection: ConnectionId, now: Instant) {
         let Some(state) = self.connections.get_mut(&connection) else { return };
         state.is_touched = false;
+        if state.is_sealed {
+            return;
+        }
         if let Some((room, _)) = state.seat
             && let Some(seated) = self.rooms.get(&room)
         {
@@ -233,6 +239,9 @@ impl Hub {
             return;
         }
         state.timer = None;
+        if state.is_sealed {
+            return;
+        }
         if state.session.poll_timeout().is_some_and(|due| due <= now) {
             state.session.handle_timeout(now);
             self.drain_events(connection, now);

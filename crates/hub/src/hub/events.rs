@@ -204,6 +204,8 @@ pub struct RoomSummary {
 pub struct Stats {
     /// Live rooms.
     pub rooms: usize,
+    /// Rooms that it takes beside those.
+    pub rooms_free: usize,
     /// Open connections, in a room or not yet.
     pub connections: usize,
     /// Messages between members, counted once for each receiver.
@@ -249,6 +251,7 @@ pub struct Stats {
 impl AddAssign for Stats {
     fn add_assign(&mut self, other: Stats) {
         self.rooms += other.rooms;
+        self.rooms_free += other.rooms_free;
         self.connections += other.connections;
         self.messages_relayed += other.messages_relayed;
         self.over_budget += other.over_budget;

@@ -2,6 +2,7 @@
 
 mod admin;
 mod admission;
+mod arrivals;
 mod claim;
 mod cycle;
 mod delayed;
@@ -13,6 +14,7 @@ mod index;
 mod kept;
 mod locate;
 mod memory;
+mod moving;
 mod part;
 mod resume;
 mod returns;
@@ -28,6 +30,7 @@ pub use admin::{
 pub use events::{HubEvent, Output, RoomSummary, Stats};
 pub use kept::KeptSeats;
 pub use memory::StateMemory;
+pub use moving::Unmovable;
 pub use waiting::{ClaimAnswer, ClaimedRoom, ClusterConfig, ClusterView, Entered, EnteredRoom, Located};
 
 use crate::admission_policy::{AdmissionPolicy, AdmitAll, GuessLimits, Guesses, Origin};
@@ -137,6 +140,10 @@ struct Connection {
     returns: bool,
     /// Whether its client can claim its seat at another node.
     moves: bool,
+    /// Whether its session's messages go on in a session that claims its seat.
+    continues: bool,
+    /// Whether its room is sealed: it takes nothing and sends nothing.
+    is_sealed: bool,
     /// The resume tokens of its session, while it can be resumed.
     family: Option<Family>,
     /// Set while it has no link: its session waits for another one, and its id only names that session.
@@ -160,6 +167,32 @@ struct Connection {
 }
 
 impl Connection {
+    fn new(session: Session, (link, origin): (LinkKind, Origin), now: Instant) -> Self {
+        Connection {
+            session,
+            link,
+            origin,
+            key: None,
+            observed: None,
+            seat: None,
+            rhythm: Rhythm::new(now),
+            returns: false,
+            moves: false,
+            continues: false,
+            is_sealed: false,
+            family: None,
+            away: None,
+            writable: true,
+            carries: None,
+            was_blocked: false,
+            lagged: 0,
+            had_waiting: false,
+            is_touched: false,
+            timer: None,
+            over: "turned_away",
+        }
+    }
+
     /// Returns the presence for its room. It is slow if messages were replaced or dropped while it was not
     /// writable, or if state waited while it was not writable at two measurements in a row: unsent state
     /// holds back newer state.
@@ -170,7 +203,8 @@ impl Connection {
         let slow = self.was_blocked && (lagged > self.lagged || has_waiting && self.had_waiting);
         (self.was_blocked, self.lagged, self.had_waiting) = (!self.writable, lagged, has_waiting);
         let rtt_ms = self.session.rtt().and_then(|rtt| u32::try_from(rtt.as_millis()).ok());
-        Presence { member, connected: self.away.is_none(), slow, rtt_ms }
+        let connected = self.away.as_ref().is_none_or(|away| !away.is_told);
+        Presence { member, connected, slow, rtt_ms }
     }
 }
 
@@ -196,6 +230,8 @@ pub struct Hub {
     /// Delayed copies whose memory is to be counted again.
     grown_copies: Vec<RoomId>,
     next_room: u64,
+    /// The next id of a session without a connection, counted down from the highest.
+    next_nameless: u64,
     connections: FxHashMap<ConnectionId, Box<Connection>>,
     /// Those of them that have no link.
     kept: Kept<ConnectionId>,
@@ -242,6 +278,7 @@ impl Hub {
             policy,
             cluster: config.cluster.clone().map(Cluster::new),
             next_room: config.shards.own() as u64,
+            next_nameless: u64::MAX,
             config,
             directory: Directory::default(),
             rooms: FxHashMap::default(),
@@ -272,28 +309,7 @@ impl Hub {
         origin: Origin,
         now: Instant,
     ) {
-        let session = Session::server(link, now);
-        let state = Connection {
-            session,
-            link,
-            origin,
-            key: None,
-            observed: None,
-            seat: None,
-            rhythm: Rhythm::new(now),
-            returns: false,
-            moves: false,
-            family: None,
-            away: None,
-            writable: true,
-            carries: None,
-            was_blocked: false,
-            lagged: 0,
-            had_waiting: false,
-            is_touched: false,
-            timer: None,
-            over: "turned_away",
-        };
+        let state = Connection::new(Session::server(link, now), (link, origin), now);
         let older = self.connections.insert(connection, Box::new(state));
         debug_assert!(older.is_none(), "{connection} is in use");
         self.touch(connection, now);
@@ -424,6 +440,7 @@ impl Hub {
     pub fn stats(&self) -> Stats {
         Stats {
             rooms: self.room_count(),
+            rooms_free: self.rooms_free(),
             connections: self.connection_count(),
             state_bytes: self.ledger.bytes() + self.kept_bytes(),
             seats_freed_early: self.kept.freed(),
@@ -434,7 +451,8 @@ impl Hub {
 
     /// Returns a connection, if it has a link.
     fn linked(&mut self, connection: ConnectionId) -> Option<&mut Connection> {
-        self.connections.get_mut(&connection).map(|state| &mut **state).filter(|state| state.away.is_none())
+        let state = self.connections.get_mut(&connection).map(|state| &mut **state);
+        state.filter(|state| state.away.is_none() && !state.is_sealed)
     }
 
     fn forget(&mut self, connection: ConnectionId, reason: LeaveReason, now: Instant) {
@@ -479,7 +497,11 @@ impl Hub {
                 Event::Resume(resume) => self.resume(connection, resume, now),
                 Event::Silent => self.silent(connection, now),
                 // A server's session never sends a hello, so it gets no answers to one.
-                Event::Welcome(_) | Event::Resumed(_) | Event::Seat(_) | Event::Rejected(_) => {}
+                Event::Welcome(_)
+                | Event::Resumed(_)
+                | Event::Seat(_)
+                | Event::Moved(_)
+                | Event::Rejected(_) => {}
             }
         }
     }

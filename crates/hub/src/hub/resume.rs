@@ -271,7 +271,13 @@ impl Hub {
         self.told_back(room, member, connection, false);
     }
 
-    fn told_back(&mut self, room: RoomId, member: MemberId, connection: ConnectionId, is_restarted: bool) {
+    pub(super) fn told_back(
+        &mut self,
+        room: RoomId,
+        member: MemberId,
+        connection: ConnectionId,
+        is_restarted: bool,
+    ) {
         if let Some(seated) = self.rooms.get(&room) {
             let code = seated.room.setup().code;
             let happened = HubEvent::Resumed { code, member, connection, is_restarted };
@@ -280,7 +286,7 @@ impl Hub {
     }
 
     /// Moves the seat and tokens of `older` to `connection` and closes `older`. Returns seat and session.
-    fn take_over(
+    pub(super) fn take_over(
         &mut self,
         connection: ConnectionId,
         older: ConnectionId,

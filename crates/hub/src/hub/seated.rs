@@ -37,6 +37,12 @@ pub(super) struct Seated {
     pub(super) term: u64,
     /// The seats that wait for their members, if it was reopened lately.
     pub(super) expected: Option<Expected>,
+    /// Whether it moved here lately, and its members are on their way.
+    pub(super) arrives: bool,
+    /// The move that is under way.
+    pub(super) moving: Option<Move>,
+    /// When its authority last changed; `None` if it never did.
+    pub(super) host_since: Option<Instant>,
     /// The latest time of its next flush, even without input.
     pub(super) release_at: Option<Instant>,
     pub(super) held: Held,
@@ -61,6 +67,9 @@ impl Seated {
             uid: None,
             term: Term::FIRST.0,
             expected: None,
+            arrives: false,
+            moving: None,
+            host_since: None,
             release_at: None,
             held: Held::default(),
             opener,
@@ -90,6 +99,15 @@ impl Seated {
     pub(super) fn copy(&self) -> Option<RoomId> {
         if let Part::Watched(copy) = self.part { Some(copy) } else { None }
     }
+}
+
+/// A room of which a move is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    /// Its members open connections there.
+    Announced(String),
+    /// It serves nobody.
+    Sealed,
 }
 
 /// The total time that messages waited for a flush.

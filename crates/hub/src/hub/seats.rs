@@ -133,6 +133,7 @@ impl Hub {
                     to.into_iter().for_each(|connection| self.send(connection, message.clone(), now));
                 }
                 room::Output::Epoch { epoch } => {
+                    seated.host_since = Some(now);
                     for connection in seated.connections.values() {
                         if let Some(state) = self.connections.get_mut(connection) {
                             state.session.set_epoch(epoch);

@@ -62,6 +62,17 @@ impl Family {
         family
     }
 
+    /// Continues a family of another hub, of which only hashes are known.
+    pub(super) fn moved(newest: [u8; 32], before: Option<[u8; 32]>, generation: u32) -> Self {
+        Family {
+            sessions: VecDeque::new(),
+            newest: Hash(newest),
+            before: before.map(Hash),
+            spent: VecDeque::new(),
+            generation,
+        }
+    }
+
     /// Makes its newest token newer than one of this generation.
     pub(super) fn follows(&mut self, generation: u32) {
         self.generation = self.generation.max(generation.saturating_add(1));
@@ -74,6 +85,11 @@ impl Family {
     /// Returns the hash of its newest token.
     pub(super) fn newest(&self) -> &[u8; 32] {
         &self.newest.0
+    }
+
+    /// Returns the hash of the token that the newest one replaced.
+    pub(super) fn before(&self) -> Option<&[u8; 32]> {
+        self.before.as_ref().map(|hash| &hash.0)
     }
 
     /// Judges a token. `is_shown` says whether the peer has proved receipt of the newest token. Until then

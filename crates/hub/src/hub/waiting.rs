@@ -110,6 +110,8 @@ pub enum ClaimAnswer {
         setup: Bytes,
         /// Its last [roster](crate::room::roster::Roster); empty if it had none yet.
         roster: Bytes,
+        /// What it [took along](crate::room::snapshot::Snapshot); empty if it has not moved.
+        snapshot: Bytes,
     },
     /// This hub's already.
     Here,
@@ -204,7 +206,7 @@ pub(super) struct Opening {
 pub(super) enum Waiting {
     Locate { hello: Hello, received: Received },
     Enter { opening: Opening, entry: EnteredRoom, room: RoomId, draws: u32 },
-    Claim { hello: Hello, pass: Pass, received: Received },
+    Claim { hello: Hello, pass: Pass, received: Received, asked: u32 },
 }
 
 /// The hub's part in its cluster.

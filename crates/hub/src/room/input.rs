@@ -1,6 +1,6 @@
 //! The inputs of a room.
 
-use super::roster::{ClaimedSeat, Reopening};
+use super::roster::{Claimed, ClaimedSeat, Reopening};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use parlor_proto::wire::control::{LeaveReason, Presence};
@@ -130,15 +130,17 @@ pub enum Input {
         /// The members that were heard meanwhile.
         heard: Vec<MemberId>,
     },
-    /// The room begins again at another node, with its members away. The first input of such a room.
+    /// The room goes on at another node. The first input of such a room.
     Reopened(Reopening),
     /// A member claimed its seat and has a new session.
     Claimed {
         /// The member.
         seat: ClaimedSeat,
-        /// Whether messages may have been lost.
-        gap: bool,
+        /// How it goes on.
+        how: Claimed,
     },
+    /// The room is about to move: pass on what waits, whatever the budgets allow.
+    Sealed,
     /// All pending input was handled: send what is due.
     Flush,
     /// The server ends the room.

@@ -12,7 +12,7 @@
 //! The room's machine is deterministic, so a log of its inputs determines its whole history: [`replay`] gives
 //! identical outputs. A truncated log (its server was killed) replays up to the cut.
 
-use super::roster::{ClaimedSeat, Reopening, Roster};
+use super::roster::{Claimed, ClaimedSeat, Reopening};
 use super::{Input, Output, Room, Setup, SetupError};
 use bytes::Bytes;
 use parlor_proto::wire::control::{LeaveReason, Presence};
@@ -227,6 +227,7 @@ fn kind(input: &Input) -> u8 {
         Input::Forget { .. } => 13,
         Input::Reopened(_) => 14,
         Input::Claimed { .. } => 15,
+        Input::Sealed => 20,
     }
 }
 
@@ -257,7 +258,7 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             out.put_varint(presence.member.0.into());
             presence.write(out);
         }
-        Input::Flush => {}
+        Input::Flush | Input::Sealed => {}
         Input::Writable { member, writable } => {
             out.put_varint(member.0.into());
             out.put_bool(*writable);
@@ -267,15 +268,12 @@ fn write_input(input: &Input, out: &mut Vec<u8>) {
             out.put_varint((*bytes_per_second).into());
         }
         Input::Forget { member } => out.put_varint(member.0.into()),
-        Input::Reopened(Reopening { roster, order }) => {
-            out.put_varint(*order);
-            roster.write(out);
-        }
-        Input::Claimed { seat: ClaimedSeat { member, name, user, link, spectates }, gap } => {
+        Input::Reopened(reopening) => reopening.write(out),
+        Input::Claimed { seat: ClaimedSeat { member, name, user, link, spectates }, how } => {
             out.put_varint(member.0.into());
             write_joined(out, name, user.as_deref(), *link);
             out.put_bool(*spectates);
-            out.put_bool(*gap);
+            write_claimed(*how, out);
         }
         Input::Returned { member, name, user, link } => {
             out.put_varint(member.0.into());
@@ -310,6 +308,21 @@ fn read_joined(body: &mut Reader) -> Result<(String, Option<String>, LinkKind), 
     let name = body.str_max("name", limits::NAME_BYTES_MAX)?;
     let user = body.option("user", |body| body.str_max("user", limits::USER_BYTES_MAX))?;
     Ok((name, user, LinkKind::from_wire(body.u8()?)))
+}
+
+fn write_claimed(how: Claimed, out: &mut Vec<u8>) {
+    out.put_u8(match how {
+        Claimed::Anew { gap } => gap.into(),
+        Claimed::Continues => 2,
+    });
+}
+
+fn read_claimed(body: &mut Reader) -> Result<Claimed, ReadError> {
+    match body.u8()? {
+        gap @ 0..=1 => Ok(Claimed::Anew { gap: gap == 1 }),
+        2 => Ok(Claimed::Continues),
+        value => Err(ReadError::Unknown { field: "claim", value: value.into() }),
+    }
 }
 
 fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
@@ -350,15 +363,12 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
             Input::Returned { member, name, user, link }
         }
         13 => Input::Forget { member: member(body)? },
-        14 => {
-            let order = body.varint()?;
-            Input::Reopened(Reopening { roster: Roster::read(body)?, order })
-        }
+        14 => Input::Reopened(Reopening::read(body)?),
         15 => {
             let member = member(body)?;
             let (name, user, link) = read_joined(body)?;
             let seat = ClaimedSeat { member, name, user, link, spectates: body.bool("spectates")? };
-            Input::Claimed { seat, gap: body.bool("gap")? }
+            Input::Claimed { seat, how: read_claimed(body)? }
         }
         9 => Input::Back { member: member(body)?, link: LinkKind::from_wire(body.u8()?) },
         10 => Input::Restarted { member: member(body)?, link: LinkKind::from_wire(body.u8()?) },
@@ -370,6 +380,7 @@ fn read_input(body: &mut Reader) -> Result<Input, ReadError> {
             Input::Reachable { member, key, observed, seed: body.u64()? }
         }
         19 => Input::Untaken { number: body.varint()? },
+        20 => Input::Sealed,
         16 => {
             let count = body.varint_max("members that were heard", limits::MEMBERS_MAX_SERVER_RUN.into())?;
             Input::HostSilent { heard: (0..count).map(|_| member(body)).collect::<Result<_, _>>()? }

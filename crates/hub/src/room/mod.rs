@@ -24,6 +24,7 @@ mod replicas;
 mod returns;
 pub mod roster;
 mod setup;
+pub mod snapshot;
 mod spectators;
 mod state;
 mod terms;
@@ -372,10 +373,11 @@ impl Room {
             Input::Untaken { number } => self.untaken = Some(number),
             Input::HostSilent { heard } => self.host_silent(&heard),
             Input::Measured(presence) => self.measured(presence),
+            Input::Sealed => return self.pass_on_all(),
             Input::Flush => return self.flush(now),
             Input::End { reason } => self.end(&reason),
             Input::Reopened(reopening) => self.reopen(reopening),
-            Input::Claimed { seat, gap } => self.claimed(seat, gap, now),
+            Input::Claimed { seat, how } => self.claimed(seat, how, now),
         }
         Ok(())
     }

@@ -180,6 +180,17 @@ impl Room {
         }
     }
 
+    /// Relays all waiting messages. Those of one sender stay in their order.
+    pub(super) fn pass_on_all(&mut self) -> Result<(), (MemberId, PeerMisbehaved)> {
+        let senders: Vec<MemberId> = self.queues.by_sender.keys().copied().collect();
+        for from in senders {
+            while let Some(held) = self.queues.pop(from) {
+                self.pass_on(from, held).map_err(|how| (from, how))?;
+            }
+        }
+        Ok(())
+    }
+
     fn may_go(&mut self, from: MemberId, held: &Held, now: Instant) -> bool {
         let mut to = match held {
             Held::Message { upward, .. } => self.receivers(from, &upward.to).0,

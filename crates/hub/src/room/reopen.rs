@@ -3,7 +3,7 @@
 
 use super::Room;
 use super::pasts::Past;
-use super::roster::{ClaimedSeat, Reopening, Roster, RosterMember};
+use super::roster::{Claimed, ClaimedSeat, KeptSeat, Reopening, Roster, RosterMember};
 use parlor_proto::wire::control::ToMember;
 use parlor_proto::wire::handshake::Authority;
 use parlor_proto::{Instant, MemberId};
@@ -35,19 +35,45 @@ impl Room {
         self.members.get(member).map(|member| member.info.name.as_str())
     }
 
-    /// Begins again with all members away. The first input of a reopened room.
-    pub(super) fn reopen(&mut self, Reopening { roster, order }: Reopening) {
+    /// Returns what the room keeps of a member when it moves.
+    pub fn kept_seat(&self, member: MemberId) -> Option<KeptSeat> {
+        let info = &self.members.get(member)?.info;
+        Some(KeptSeat { is_connected: info.presence.connected, data: info.data.clone() })
+    }
+
+    /// Returns the number of the next ordered message.
+    pub fn next_order(&self) -> u64 {
+        self.stamped
+    }
+
+    /// Returns the recipient of messages to the primary.
+    pub fn primary(&self) -> Option<MemberId> {
+        self.primary.primary()
+    }
+
+    /// Begins again. All members are away but those that moved with it, whose connections are on their way. The first
+    /// input of such a room.
+    pub(super) fn reopen(&mut self, Reopening { roster, order, mut kept, primary }: Reopening) {
         self.epoch = roster.epoch;
         self.authority = roster.host.map_or(Authority::Hub, Authority::Member);
         self.state.begin(self.epoch);
         self.stamped = order;
         self.members.number_from(roster.next_member);
         for (id, RosterMember { spectates, link, name, user, .. }) in roster.members {
-            self.members.reseat(id, name, user, link, Past { data: Vec::new(), spectates });
+            let KeptSeat { is_connected, data } = kept.remove(&id).unwrap_or_default();
+            self.members.reseat(id, name, user, link, Past { data, spectates });
             self.receives(id);
-            self.connected(id, false);
+            self.connected(id, is_connected);
             self.state.away(id);
             self.replicas.writable(id, false);
+        }
+        let players: Vec<MemberId> = self.members.ids().filter(|id| self.is_player(*id)).collect();
+        if let Some(primary) = primary.filter(|primary| players.contains(primary)) {
+            // The first one to join is it.
+            self.primary.joined(primary);
+            for id in players {
+                self.primary.joined(id);
+            }
         }
     }
 
@@ -57,8 +83,9 @@ impl Room {
         self.authority != Authority::Member(member) || self.state.world().tick().is_none()
     }
 
-    /// Seats a member that claimed its seat in a new session. It is greeted like a newcomer; its streams begin anew.
-    pub(super) fn claimed(&mut self, seat: ClaimedSeat, gap: bool, now: Instant) {
+    /// Seats a member that claimed its seat in a new session. Its streams begin anew. It is greeted like a newcomer, unless
+    /// the messages of its session go on.
+    pub(super) fn claimed(&mut self, seat: ClaimedSeat, how: Claimed, now: Instant) {
         let ClaimedSeat { member, name, user, link, spectates } = seat;
         let is_known = self.members.get(member).is_some();
         if !is_known && !self.has_free_seat(spectates) {
@@ -78,11 +105,22 @@ impl Room {
             self.members.reseat(member, name, user, link, Past { data: Vec::new(), spectates });
             self.receives(member);
         }
-        self.greet(member, now);
+        let gap = match how {
+            Claimed::Continues => {
+                self.greet_with_paths(member);
+                false
+            }
+            Claimed::Anew { gap } => {
+                self.greet(member, now);
+                gap
+            }
+        };
         self.control(vec![member], &ToMember::Reopened { gap, epoch: self.epoch });
         if !is_known {
             self.announce(member);
         }
-        self.greet_with_primary(member);
+        if how != Claimed::Continues {
+            self.greet_with_primary(member);
+        }
     }
 }

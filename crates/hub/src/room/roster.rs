@@ -10,6 +10,7 @@
 //! member says its own again.
 
 use super::setup::Setup;
+use super::snapshot::Snapshot;
 use bytes::Bytes;
 use parlor_proto::wire::cursor::{ReadError, Reader, VARINT_MAX, Write};
 use parlor_proto::wire::handshake::RoomKind;
@@ -112,6 +113,35 @@ impl Roster {
     }
 }
 
+/// What the room keeps of a member when it moves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptSeat {
+    /// Whether the member was connected.
+    pub is_connected: bool,
+    /// Its player data, by key.
+    pub data: Vec<(String, Bytes)>,
+}
+
+impl KeptSeat {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.put_bool(self.is_connected);
+        out.put_varint(self.data.len() as u64);
+        for (key, value) in &self.data {
+            out.put_str(key);
+            out.put_bytes(value);
+        }
+    }
+
+    pub(super) fn read(body: &mut Reader) -> Result<Self, ReadError> {
+        let mut seat = KeptSeat { is_connected: body.bool("connected")?, data: Vec::new() };
+        for _ in 0..body.varint_max("data count", limits::PLAYER_DATA_KEYS_MAX as u64)? {
+            let key = body.str_max("data key", limits::LABEL_BYTES_MAX)?;
+            seat.data.push((key, body.bytes_max("data value", limits::PLAYER_DATA_VALUE_BYTES_MAX)?));
+        }
+        Ok(seat)
+    }
+}
+
 /// How a room begins again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reopening {
@@ -119,9 +149,47 @@ pub struct Reopening {
     pub roster: Roster,
     /// The number of the first ordered message.
     pub order: u64,
+    /// What is kept of members of a room that moved; the others are away.
+    pub kept: BTreeMap<MemberId, KeptSeat>,
+    /// The recipient of messages to the primary, if the room has moved.
+    pub primary: Option<MemberId>,
 }
 
 impl Reopening {
+    /// Returns how a room goes on that moved.
+    pub fn moved(snapshot: &Snapshot) -> Self {
+        let Snapshot { roster, order, primary, seats, .. } = snapshot;
+        let kept = seats.iter().map(|(member, seat)| (*member, seat.kept.clone())).collect();
+        Reopening { roster: roster.clone(), order: *order, kept, primary: *primary }
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.order);
+        self.roster.write(out);
+        out.put_option(self.primary, |out, member| out.put_varint(member.0.into()));
+        out.put_varint(self.kept.len() as u64);
+        for (member, seat) in &self.kept {
+            out.put_varint(member.0.into());
+            seat.write(out);
+        }
+    }
+
+    pub(super) fn read(body: &mut Reader) -> Result<Self, ReadError> {
+        let member = |body: &mut Reader| body.varint_u32("member").map(MemberId);
+        let (order, roster) = (body.varint()?, Roster::read(body)?);
+        let primary = body.option("primary", member)?;
+        let mut kept = BTreeMap::new();
+        for _ in 0..body.varint_max("seat count", limits::MEMBERS_MAX_SERVER_RUN.into())? {
+            kept.insert(member(body)?, KeptSeat::read(body)?);
+        }
+        Ok(Reopening { roster, order, kept, primary })
+    }
+
+    /// The first of the ids that stay free for members that joined after the roster was written.
+    pub fn late_from(&self) -> u32 {
+        self.roster.next_member.saturating_sub(LATE_MEMBERS)
+    }
+
     /// Returns how a room begins under a term, for a host with the epoch of which it was the authority. `None` if the
     /// roster is not one of such a room.
     pub fn new(roster: Roster, setup: &Setup, term: u64, host: Option<(MemberId, Epoch)>) -> Option<Self> {
@@ -131,7 +199,8 @@ impl Reopening {
         let epoch = Epoch(known.0.checked_add(LATE_EPOCHS)?);
         let next_member = roster.next_member.checked_add(LATE_MEMBERS)?;
         let order = term.checked_mul(ORDERS_OF_TERM).filter(|order| *order < VARINT_MAX / 2)?;
-        Some(Reopening { roster: Roster { epoch, host, next_member, ..roster }, order })
+        let roster = Roster { epoch, host, next_member, ..roster };
+        Some(Reopening { roster, order, kept: BTreeMap::new(), primary: None })
     }
 }
 
@@ -148,4 +217,16 @@ pub struct ClaimedSeat {
     pub link: LinkKind,
     /// Whether it is a spectator.
     pub spectates: bool,
+}
+
+/// How a member goes on in the seat that it claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// Its session's messages go on, and it knows who is in the room.
+    Continues,
+    /// In a new session.
+    Anew {
+        /// Whether messages may have been lost.
+        gap: bool,
+    },
 }

@@ -9,7 +9,7 @@ use parlor_hub::cluster::placement::OpenNode;
 use parlor_hub::cluster::tenure::Standing;
 use parlor_hub::{
     ClaimAnswer, ClaimedRoom, ClusterConfig, ClusterView, Config, Entered, EnteredRoom, Hub, Located, Origin,
-    Output, RoomQuery,
+    Output, RoomQuery, Unmovable,
 };
 use parlor_proto::session::{Event, Outgoing, Rejection, Session};
 use parlor_proto::wire::control::ToMember;
@@ -43,6 +43,10 @@ struct End {
     welcome: Option<Welcome>,
     rejected: Option<Rejection>,
     over: Option<CloseReason>,
+    moved: Option<String>,
+    /// The client whose seat it claims.
+    claims: Option<At>,
+    is_deaf: bool,
     heard: Vec<ToMember>,
     orders: Vec<u64>,
     seat: Option<handshake::Seat>,
@@ -56,6 +60,8 @@ struct Row {
     node: usize,
     term: u64,
     roster: Bytes,
+    /// Of a room that was given to its node.
+    snapshot: Bytes,
     host: Option<MemberId>,
     epoch: u32,
 }
@@ -198,10 +204,15 @@ impl Cluster {
     }
 
     pub(crate) fn greet(&mut self, node: usize, hello: Hello) -> At {
+        self.greet_with(node, hello, |_| {})
+    }
+
+    fn greet_with(&mut self, node: usize, hello: Hello, change: impl FnOnce(&mut End)) -> At {
         let at = self.connect(node);
         let name = hello.name.clone();
-        let session = Session::client(hello, LinkKind::WebSocket, self.now);
-        self.ends.insert(at, end(session, name));
+        let mut end = end(Session::client(hello, LinkKind::WebSocket, self.now), name);
+        change(&mut end);
+        self.ends.insert(at, end);
         self.settle();
         at
     }
@@ -222,7 +233,69 @@ impl Cluster {
         let (pass, term) = (seat.told.pass.clone(), seat.told.term);
         let mut claim = Claim { pass, token: seat.token, term, room_time_us: Some(1_000_000), order: 0 };
         change(&mut claim);
-        self.greet(node, hello(&seat.name, Intent::Claim(Box::new(claim))))
+        self.greet_with(node, hello(&seat.name, Intent::Claim(Box::new(claim))), |end| {
+            end.claims = Some(seat.at);
+        })
+    }
+
+    /// The same, but its client hears no answer.
+    pub(crate) fn claim_unheard(&mut self, node: usize, seat: &Seat) {
+        let (pass, term) = (seat.told.pass.clone(), seat.told.term);
+        let claim = Claim { pass, token: seat.token, term, room_time_us: Some(1_000_000), order: 0 };
+        let hello = hello(&seat.name, Intent::Claim(Box::new(claim)));
+        let claimed = self.greet_with(node, hello, |end| end.is_deaf = true);
+        self.hang_up(claimed);
+    }
+
+    pub(crate) fn announce(&mut self, node: usize, code: RoomCode, to: &str) -> Result<(), Unmovable> {
+        let now = self.now;
+        let announced = self.hub(node).announce_move(code, to, now);
+        self.settle();
+        announced
+    }
+
+    pub(crate) fn call_off(&mut self, node: usize, code: RoomCode) {
+        let now = self.now;
+        self.hub(node).call_move_off(code, now);
+        self.settle();
+    }
+
+    pub(crate) fn seal(&mut self, node: usize, code: RoomCode) -> Result<Bytes, Unmovable> {
+        let now = self.now;
+        let sealed = self.hub(node).seal(code, now);
+        self.settle();
+        sealed
+    }
+
+    pub(crate) fn unseal(&mut self, node: usize, code: RoomCode, term: u64) {
+        let now = self.now;
+        self.hub(node).unseal(code, term, now);
+        self.settle();
+    }
+
+    pub(crate) fn move_room(&mut self, node: usize, code: RoomCode, to: &str) {
+        let now = self.now;
+        self.hub(node).move_room(code, to.to_owned(), now).expect("it is there");
+        self.settle();
+    }
+
+    /// Gives a room to another node, as the store does.
+    pub(crate) fn give(&mut self, from: usize, to: usize, code: RoomCode) {
+        self.announce(from, code, &address(to)).expect("it can move");
+        let snapshot = self.seal(from, code).expect("it was announced");
+        let row = self.rows.get_mut(&code).expect("it is open");
+        (row.node, row.term, row.snapshot) = (to, row.term + 1, snapshot);
+        self.move_room(from, code, &address(to));
+    }
+
+    /// What the store has of a room.
+    pub(crate) fn stored(&self, code: RoomCode) -> (Bytes, Bytes) {
+        let row = &self.rows[&code];
+        (row.room.setup.clone(), row.roster.clone())
+    }
+
+    pub(crate) fn moved(&self, at: At) -> Option<&str> {
+        self.ends[&at].moved.as_deref()
     }
 
     /// Resumes a session over another connection.
@@ -353,13 +426,24 @@ impl Cluster {
         moved
     }
 
+    /// Goes on with the session whose seat was claimed, if the hub has it.
+    fn go_on(&mut self, at: At) {
+        let end = self.ends.get_mut(&at).expect("it is there");
+        let continues = end.welcome.as_ref().is_some_and(|it| it.capabilities & capability::CONTINUES != 0);
+        let Some(older) = end.claims.take_if(|_| continues) else { return };
+        let carried = self.ends.get_mut(&older).expect("it is there").session.take_carried();
+        self.ends.get_mut(&at).expect("it is there").session.go_on_with(carried);
+    }
+
     fn carry_out(&mut self, node: usize, output: Output) {
         let now = self.now;
         match output {
             Output::Packet { connection, packet } => {
-                let Some(end) = self.ends.get_mut(&(node, connection)) else { return };
+                let at = (node, connection);
+                let Some(end) = self.ends.get_mut(&at).filter(|end| !end.is_deaf) else { return };
                 end.session.handle_packet(packet, now).expect("a hub is honest");
                 end.take_events();
+                self.go_on(at);
             }
             Output::Locate { connection, code, .. } => {
                 let located = match self.rows.get(&code) {
@@ -371,7 +455,15 @@ impl Cluster {
             }
             Output::Enter { connection, room } => {
                 let host = (room.kind != RoomKind::Match).then_some(MemberId(0));
-                let row = Row { room: room.clone(), node, term: 1, roster: Bytes::new(), host, epoch: 0 };
+                let row = Row {
+                    room: room.clone(),
+                    node,
+                    term: 1,
+                    roster: Bytes::new(),
+                    snapshot: Bytes::new(),
+                    host,
+                    epoch: 0,
+                };
                 self.rows.insert(room.code, row);
                 self.hub(node).handle_entered(connection, Entered::Done, now);
             }
@@ -409,13 +501,19 @@ impl Cluster {
             return if is_news { ClaimAnswer::At(address(row.node)) } else { ClaimAnswer::Later };
         }
         let is_host = row.host.is_none()
+            || !row.snapshot.is_empty()
             || row.host == Some(claimed.member)
             || claimed.hosts.is_some_and(|epoch| epoch.0 > row.epoch);
         if !is_host {
             return ClaimAnswer::Later;
         }
         (row.node, row.term) = (node, row.term + 1);
-        ClaimAnswer::Reopened { term: row.term, setup: row.room.setup.clone(), roster: row.roster.clone() }
+        ClaimAnswer::Reopened {
+            term: row.term,
+            setup: row.room.setup.clone(),
+            roster: row.roster.clone(),
+            snapshot: std::mem::take(&mut row.snapshot),
+        }
     }
 }
 
@@ -424,6 +522,7 @@ impl End {
         while let Some(event) = self.session.poll_event() {
             match event {
                 Event::Welcome(welcome) => {
+                    self.session.set_resumable(welcome.resume.is_some());
                     self.token = welcome.resume;
                     self.welcome = Some(*welcome);
                 }
@@ -442,6 +541,7 @@ impl End {
                     let downward = Downward::decode(message.payload).expect("a hub is honest");
                     self.orders.extend(downward.order);
                 }
+                Event::Moved(address) => self.moved = Some(address),
                 Event::Hello(_) | Event::Resume(_) | Event::Silent | Event::Delivered(_) | Event::Lost(_) => {
                 }
             }
@@ -455,6 +555,9 @@ fn end(session: Session, name: String) -> End {
         welcome: None,
         rejected: None,
         over: None,
+        moved: None,
+        claims: None,
+        is_deaf: false,
         heard: Vec::new(),
         orders: Vec::new(),
         seat: None,

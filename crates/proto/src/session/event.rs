@@ -35,6 +35,9 @@ pub enum Event {
     Delivered(DeliveryId),
     /// The tracked message was presumably lost, or was replaced before it was sent.
     Lost(DeliveryId),
+    /// On a client: the hub has closed the connection, because the room is at another node; its address, if it is known.
+    /// The [resumable](super::Session::set_resumable) session has no connection now, and takes reliable messages still.
+    Moved(String),
     /// The session is over. The last event.
     Closed(CloseReason),
 }

@@ -4,6 +4,7 @@ use crate::error::PeerMisbehaved;
 use crate::ids::ChannelId;
 use crate::limits;
 use crate::time::Instant;
+use crate::wire::cursor::{ReadError, Reader, VARINT_MAX, Write};
 use crate::wire::frame::Fragment;
 use crate::wire::header::expand;
 use crate::{OrderedMap, OrderedSet};
@@ -90,6 +91,53 @@ impl Reliable {
             ordered.next += 1;
         }
         Ok(())
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.next);
+        out.put_varint(self.beyond.len() as u64);
+        self.beyond.iter().for_each(|number| out.put_varint(number - self.next));
+        out.put_varint(self.channels.len() as u64);
+        for (channel, ordered) in self.channels.iter() {
+            out.put_u8(channel.0);
+            out.put_varint(ordered.next);
+            out.put_varint(ordered.held.len() as u64);
+            for (order, (number, payload)) in ordered.held.iter() {
+                out.put_varint(order - ordered.next);
+                out.put_varint(*number);
+                out.put_bytes(payload);
+            }
+        }
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    pub(super) fn read(body: &mut Reader) -> Result<Self, ReadError> {
+        let mut read = Reliable { next: body.varint()?, ..Reliable::default() };
+        let numbers_max = VARINT_MAX / 2;
+        if read.next > numbers_max {
+            return Err(ReadError::OutOfRange { field: "next message" });
+        }
+        for _ in 0..body.varint_max("number count", limits::RELIABLE_WINDOW)? {
+            let ahead = body.varint_max("number", limits::RELIABLE_WINDOW)?;
+            read.beyond.insert(read.next + ahead);
+        }
+        for _ in 0..body.varint_max("channel count", u8::MAX.into())? {
+            let channel = ChannelId(body.u8()?);
+            let mut ordered = Ordered { next: body.varint_max("order", numbers_max)?, ..Ordered::default() };
+            for _ in 0..body.varint_max("message count", limits::RELIABLE_WINDOW)? {
+                let order = ordered.next + body.varint_max("order", limits::RELIABLE_WINDOW)?;
+                let number = body.varint()?;
+                let payload = body.bytes_max("message", limits::PAYLOAD_BYTES_MAX)?;
+                read.held_bytes += payload.len();
+                if read.held_bytes > limits::RELIABLE_QUEUE_BYTES_MAX {
+                    return Err(ReadError::OutOfRange { field: "messages" });
+                }
+                let payload = Bytes::copy_from_slice(&payload);
+                ordered.held.insert(order, (number, payload));
+            }
+            read.channels.insert(channel, ordered);
+        }
+        Ok(read)
     }
 }
 

@@ -26,6 +26,7 @@
 //! ```
 
 mod acks;
+mod carried;
 mod delivery_id;
 mod event;
 mod inbox;
@@ -37,6 +38,7 @@ mod stats;
 mod timesync;
 mod transmit;
 
+pub use carried::Carried;
 pub use delivery_id::DeliveryId;
 pub use event::{Answer, Event, Message, Rejection};
 pub use outbox::Outgoing;
@@ -129,6 +131,8 @@ pub struct Session {
     told_reliable: u64,
     /// It no longer accepts reliable messages from its connection.
     is_deaf: bool,
+    /// The greeting goes in a packet of its own.
+    greets_apart: bool,
     /// Reliable messages from this number on are not acknowledged for now.
     acks_held_from: Option<u64>,
     /// An acknowledgement must be sent now.
@@ -190,6 +194,7 @@ impl Session {
             unacked_bytes: 0,
             told_reliable: 0,
             is_deaf: false,
+            greets_apart: false,
             acks_held_from: None,
             ack_due: false,
             time_at: None,

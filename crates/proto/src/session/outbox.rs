@@ -10,6 +10,7 @@ use crate::channel::{Channel, Lane};
 use crate::ids::ChannelId;
 use crate::limits;
 use crate::link::{Carrier, Packet};
+use crate::wire::cursor::{ReadError, Reader, VARINT_MAX, Write};
 use crate::wire::frame::{Fragment, Frame};
 use crate::wire::header::Header;
 use bytes::Bytes;
@@ -73,6 +74,8 @@ pub(super) struct Outbox {
     give_next: u64,
     /// Numbers from here on were never sent on any connection.
     never_given: u64,
+    /// Numbers from here on are not sent on any connection.
+    sealed_at: Option<u64>,
     orders: OrderedMap<ChannelId, u64>,
     /// The remaining fragments of one message.
     fragments: VecDeque<Fragment>,
@@ -82,6 +85,49 @@ pub(super) struct Outbox {
     pub(super) dropped: u64,
     /// Unreliable messages replaced by a newer one before they were sent.
     pub(super) replaced: u64,
+}
+
+/// The reliable messages of an outbox.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    retained: VecDeque<Retained>,
+    retained_from: u64,
+    retained_bytes: usize,
+    orders: OrderedMap<ChannelId, u64>,
+}
+
+impl Sent {
+    fn push(&mut self, frame: Frame, payload_bytes: usize) {
+        self.retained.push_back(Retained { frame, bytes: payload_bytes + FRAME_HEAD_BYTES_MAX });
+        self.retained_bytes += payload_bytes + limits::WAITING_MESSAGE_BYTES;
+    }
+
+    /// Reads what [`Outbox::write_sent`] wrote.
+    pub(super) fn read(body: &mut Reader) -> Result<Self, ReadError> {
+        let retained_from = body.varint_max("first message", VARINT_MAX / 2)?;
+        let mut sent = Sent { retained_from, ..Sent::default() };
+        for number in 0..body.varint_max("message count", limits::RELIABLE_QUEUE_BYTES_MAX as u64)? {
+            let (is_ordered, channel) = (body.bool("ordered")?, ChannelId(body.u8()?));
+            let order = if is_ordered { Some(body.varint()?) } else { None };
+            let payload = body.bytes_max("message", limits::PAYLOAD_BYTES_MAX)?;
+            let number = retained_from + number;
+            let bytes = payload.len();
+            sent.push(
+                match order {
+                    Some(order) => Frame::Ordered { channel, number, order, payload },
+                    None => Frame::Reliable { channel, number, payload },
+                },
+                bytes,
+            );
+            if sent.retained_bytes > limits::RELIABLE_QUEUE_BYTES_MAX {
+                return Err(ReadError::OutOfRange { field: "messages" });
+            }
+        }
+        for _ in 0..body.varint_max("channel count", u8::MAX.into())? {
+            sent.orders.insert(ChannelId(body.u8()?), body.varint()?);
+        }
+        Ok(sent)
+    }
 }
 
 /// A packet being built.
@@ -237,6 +283,42 @@ impl Outbox {
         self.drop_unreliable(fates);
     }
 
+    /// Writes the reliable messages, for [`Sent::read`].
+    pub(super) fn write_sent(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.retained_from);
+        out.put_varint(self.retained.len() as u64);
+        for Retained { frame, .. } in &self.retained {
+            let (order, channel, payload) = match frame {
+                Frame::Ordered { channel, order, payload, .. } => (Some(*order), channel, payload),
+                Frame::Reliable { channel, payload, .. } => (None, channel, payload),
+                _ => unreachable!("other frames are not retained"),
+            };
+            out.put_bool(order.is_some());
+            out.put_u8(channel.0);
+            order.into_iter().for_each(|order| out.put_varint(order));
+            out.put_bytes(payload);
+        }
+        out.put_varint(self.orders.len() as u64);
+        for (channel, next) in self.orders.iter() {
+            out.put_u8(channel.0);
+            out.put_varint(*next);
+        }
+    }
+
+    /// Takes out the reliable messages.
+    pub(super) fn take_sent(&mut self) -> Sent {
+        let Outbox { retained, retained_from, retained_bytes, orders, .. } = core::mem::take(self);
+        Sent { retained, retained_from, retained_bytes, orders }
+    }
+
+    /// Goes on with the reliable messages of another outbox. All of them are sent again, and may have been sent before.
+    pub(super) fn go_on_with(&mut self, sent: Sent) {
+        let Sent { retained, retained_from, retained_bytes, orders } = sent;
+        self.never_given = retained_from + retained.len() as u64;
+        (self.give_next, self.orders) = (retained_from, orders);
+        (self.retained, self.retained_from, self.retained_bytes) = (retained, retained_from, retained_bytes);
+    }
+
     /// Takes out the unacknowledged messages, with their numbers.
     pub(super) fn take_retained(&mut self) -> Vec<(u64, Outgoing)> {
         let messages = self.retained().collect();
@@ -298,13 +380,23 @@ impl Outbox {
 
     /// Whether a reliable message was not sent on the connection yet.
     pub(super) fn has_ungiven(&self) -> bool {
-        self.give_next < self.retained_from + self.retained.len() as u64
+        self.give_next < self.next_number().min(self.sealed_at.unwrap_or(u64::MAX))
+    }
+
+    /// The number of the next message.
+    fn next_number(&self) -> u64 {
+        self.retained_from + self.retained.len() as u64
+    }
+
+    /// Keeps back the messages that follow, or sends them again.
+    pub(super) fn set_sealed(&mut self, is_sealed: bool) {
+        self.sealed_at = is_sealed.then(|| self.next_number());
     }
 
     /// Returns the next reliable message for the connection, if the window has room for it.
     fn next_reliable(&self) -> Option<&Retained> {
         let given = self.give_next - self.retained_from;
-        let is_open = given < limits::RELIABLE_WINDOW;
+        let is_open = given < limits::RELIABLE_WINDOW && self.has_ungiven();
         usize::try_from(given).ok().filter(|_| is_open).and_then(|given| self.retained.get(given))
     }
 

@@ -192,6 +192,15 @@ impl Session {
         context.check_place(&frame)?;
         match (&self.state, self.role, frame) {
             (State::Closing { .. } | State::Closed, _, _) => Ok(Taken::Yes),
+            (
+                State::Open | State::Resuming { .. },
+                Role::Client,
+                Frame::Close(CloseReason::Moved { address }),
+            ) if self.is_resumable => {
+                self.detach();
+                self.events.push_back(Event::Moved(address));
+                Ok(Taken::Yes)
+            }
             (_, _, Frame::Close(reason)) => {
                 self.end(reason);
                 Ok(Taken::Yes)

@@ -21,7 +21,8 @@ impl Session {
             return self.resume_packet();
         }
         let packet = self
-            .older_ack(link)
+            .greeting_apart()
+            .or_else(|| self.older_ack(link))
             .or_else(|| if link.has_datagrams() { self.next_apart(now) } else { self.next_combined(now) })?;
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += packet.bytes.len() as u64;
@@ -160,6 +161,19 @@ impl Session {
         {
             packing.put(&greeting);
         }
+    }
+
+    /// The greeting alone, without an acknowledgement, before the messages of an earlier session go on: the other end
+    /// takes up that session once it has the greeting.
+    fn greeting_apart(&mut self) -> Option<Packet> {
+        if !self.greets_apart || !self.has_greeting() {
+            return None;
+        }
+        self.greets_apart = false;
+        let header = Header { reliable_ack: None, ..self.header(None) };
+        let mut packing = Packing::new(Carrier::Stream, &header);
+        self.fill_greeting(&mut packing);
+        Some(packing.finish())
     }
 
     /// Whether the Close frame may be sent, which is the last one.

@@ -309,7 +309,7 @@ impl World {
                 Event::Resumed(token) => {
                     this.resumed.push(token);
                 }
-                Event::Resume(_) | Event::Seat(_) | Event::Silent => {
+                Event::Resume(_) | Event::Seat(_) | Event::Moved(_) | Event::Silent => {
                     panic!("{event:?} of a session that is open and was heard")
                 }
             }

@@ -1,5 +1,6 @@
 //! Two sessions over a simulated link on virtual time. See [`harness`].
 
+mod carried;
 mod chaos;
 mod harness;
 mod hostile;

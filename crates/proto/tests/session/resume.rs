@@ -78,7 +78,14 @@ fn what_waited_at_both_ends_arrives_once_they_go_on() {
 
 fn seat(term: u64) -> Seat {
     let pass = Bytes::from_static(b"pass");
-    Seat { term, uid: [7; 16], pass, hedge_ms: 500, elsewhere: vec!["b.example.com:4433".into()] }
+    Seat {
+        term,
+        uid: [7; 16],
+        pass,
+        hedge_ms: 500,
+        elsewhere: vec!["b.example.com:4433".into()],
+        moves_to: None,
+    }
 }
 
 #[test]

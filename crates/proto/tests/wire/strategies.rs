@@ -126,8 +126,17 @@ fn claim() -> impl Strategy<Value = Claim> {
 
 fn seat() -> impl Strategy<Value = Seat> {
     let elsewhere = vec(text(limits::ADDRESS_BYTES_MAX), 0..=limits::ELSEWHERE_MAX);
-    (varint(), any::<[u8; 16]>(), bytes(limits::PASS_BYTES_MAX), any::<u32>(), elsewhere)
-        .prop_map(|(term, uid, pass, hedge_ms, elsewhere)| Seat { term, uid, pass, hedge_ms, elsewhere })
+    let places = (elsewhere, option::of(text(limits::ADDRESS_BYTES_MAX)));
+    (varint(), any::<[u8; 16]>(), bytes(limits::PASS_BYTES_MAX), any::<u32>(), places).prop_map(
+        |(term, uid, pass, hedge_ms, (elsewhere, moves_to))| Seat {
+            term,
+            uid,
+            pass,
+            hedge_ms,
+            elsewhere,
+            moves_to,
+        },
+    )
 }
 
 fn hello() -> impl Strategy<Value = Hello> {

@@ -235,13 +235,14 @@ fn claim() -> Claim {
     }
 }
 
-fn seat(elsewhere: &[&str]) -> Value {
+fn seat(elsewhere: &[&str], moves_to: Option<&str>) -> Value {
     Value::Frame(Frame::Seat(Box::new(Seat {
         term: 3,
         uid: 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128.to_be_bytes(),
         pass: Bytes::from_static(b"pass"),
         hedge_ms: 500,
         elsewhere: elsewhere.iter().map(|&address| address.into()).collect(),
+        moves_to: moves_to.map(Into::into),
     })))
 }
 
@@ -273,8 +274,9 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("refused.spectators_full", refused(Refusal::SpectatorsFull { max: 8 })),
         ("resume", Value::Frame(Frame::Resume(resume()))),
         ("resumed", Value::Frame(Frame::Resumed(Resumed { token: ResumeToken([0xcc; 32]) }))),
-        ("seat", seat(&["b.example.com:4433", "c.example.com:4433"])),
-        ("seat.alone", seat(&[])),
+        ("seat", seat(&["b.example.com:4433", "c.example.com:4433"], None)),
+        ("seat.alone", seat(&[], None)),
+        ("seat.moves", seat(&[], Some("b.example.com:4433"))),
         ("refused.unknown", refused(Refusal::Unknown { code: 200 })),
     ]
 }

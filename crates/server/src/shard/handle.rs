@@ -1,9 +1,10 @@
 //! The handle by which the rest of the server talks to a shard.
 
+use bytes::Bytes;
 use core::fmt;
 use parlor_hub::{
     NotThere, Origin, ROOMS_LOOKED_AT_MAX, RoomDetails, RoomPage, RoomQuery, RoomSummary, Stats,
-    USER_SEATS_MAX, UserSeats,
+    USER_SEATS_MAX, Unmovable, UserSeats,
 };
 use parlor_proto::{ConnectionId, MemberId, Packet, RoomCode};
 use parlor_transport::lan::Listing;
@@ -34,6 +35,14 @@ pub(super) enum Input {
     Rooms { query: RoomQuery, answer: oneshot::Sender<RoomPage> },
     /// Asks for a room and its members.
     Details { code: RoomCode, answer: oneshot::Sender<Option<RoomDetails>> },
+    /// Tells the members of a room where it is about to move.
+    AnnounceMove { code: RoomCode, address: String, answer: oneshot::Sender<Result<(), Unmovable>> },
+    /// Takes that back.
+    CallMoveOff { code: RoomCode },
+    /// Seals an announced room.
+    Seal { code: RoomCode, answer: oneshot::Sender<Result<Bytes, Unmovable>> },
+    /// Goes on with a sealed room, under this term.
+    Unseal { code: RoomCode, term: u64 },
     /// Ends a room that another node has.
     MoveRoom { code: RoomCode, address: String, answer: oneshot::Sender<Result<(), NotThere>> },
     /// Ends a room.
@@ -277,6 +286,42 @@ impl Shards {
     /// [`Stopped`], and [`NotThere`] within.
     pub async fn end_room(&self, code: RoomCode, reason: String) -> Result<Result<(), NotThere>, Stopped> {
         self.home(code).ask(|answer| Input::EndRoom { code, reason, answer }).await
+    }
+
+    /// Tells the members of a room that it is about to move to this address. Then they connect there, too.
+    ///
+    /// # Errors
+    /// [`Stopped`], and [`Unmovable`] within.
+    pub async fn announce_move(
+        &self,
+        code: RoomCode,
+        address: String,
+    ) -> Result<Result<(), Unmovable>, Stopped> {
+        self.home(code).ask(|answer| Input::AnnounceMove { code, address, answer }).await
+    }
+
+    /// Takes the announcement of a move back.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub async fn call_move_off(&self, code: RoomCode) -> Result<(), Stopped> {
+        self.home(code).tell(Input::CallMoveOff { code }).await
+    }
+
+    /// Seals an announced room: it serves nobody from here on. Returns its snapshot.
+    ///
+    /// # Errors
+    /// [`Stopped`], and [`Unmovable`] within: then the announcement is taken back.
+    pub async fn seal(&self, code: RoomCode) -> Result<Result<Bytes, Unmovable>, Stopped> {
+        self.home(code).ask(|answer| Input::Seal { code, answer }).await
+    }
+
+    /// Goes on with a sealed room, under this term.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub async fn unseal(&self, code: RoomCode, term: u64) -> Result<(), Stopped> {
+        self.home(code).tell(Input::Unseal { code, term }).await
     }
 
     /// Ends a room that another node has, at this address: its members claim their seats there.

@@ -209,6 +209,12 @@ impl Driver {
             Input::Room { code, answer } => drop(answer.send(self.hub.room(code))),
             Input::Rooms { query, answer } => drop(answer.send(self.hub.rooms(&query))),
             Input::Details { code, answer } => drop(answer.send(self.hub.room_details(code))),
+            Input::AnnounceMove { code, address, answer } => {
+                let _ = answer.send(self.hub.announce_move(code, &address, now));
+            }
+            Input::CallMoveOff { code } => self.hub.call_move_off(code, now),
+            Input::Seal { code, answer } => drop(answer.send(self.hub.seal(code, now))),
+            Input::Unseal { code, term } => self.hub.unseal(code, term, now),
             Input::MoveRoom { code, address, answer } => {
                 let _ = answer.send(self.hub.move_room(code, address, now));
             }

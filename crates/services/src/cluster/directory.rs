@@ -6,9 +6,12 @@
 
 mod claims;
 mod listing;
+mod moves;
 mod reconcile;
 mod sweep;
+mod taking;
 
+use super::line::Line;
 use super::nodes::{Nodes, NodesView};
 use super::standing::StandingView;
 use crate::store::{
@@ -22,6 +25,8 @@ use data_encoding::HEXLOWER;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use listing::Listed;
+use moves::MoveCounts;
+pub(crate) use moves::MoveError;
 use parlor_hub::cluster::pass::PassKey;
 use parlor_hub::cluster::placement::OpenNode;
 use parlor_hub::{ClaimAnswer, ClaimedRoom, ClusterView, Entered, EnteredRoom, Located, RoomUid};
@@ -31,7 +36,8 @@ use parlor_server::embed::{ElsewhereRoom, FoundElsewhere, Node, Shards, Wanted, 
 use parlor_server::realm::ENVIRONMENT;
 use parlor_transport::discovery::ServerAddress;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use taking::Taking;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -60,6 +66,10 @@ struct Inner {
     fenced: [AtomicU64; 3],
     claims: ClaimCounts,
     pass_key: PassKey,
+    taking: Taking,
+    moves: MoveCounts,
+    /// Once it is served.
+    served: OnceLock<(Shards, Line)>,
 }
 
 /// A room of this node.
@@ -126,14 +136,19 @@ impl Directory {
             fenced: Default::default(),
             claims: ClaimCounts::default(),
             pass_key,
+            taking: Taking::default(),
+            moves: MoveCounts::default(),
+            served: OnceLock::new(),
         }))
     }
 
     /// Runs what it does by itself.
-    pub(super) fn serve(&self, shards: Shards, runtime: &Handle) {
+    pub(super) fn serve(&self, shards: Shards, line: Line, runtime: &Handle) {
+        let _ = self.0.served.set((shards.clone(), line));
         runtime.spawn(self.clone().leave_all());
         runtime.spawn(self.clone().list_all(shards));
         runtime.spawn(self.clone().sweep());
+        runtime.spawn(self.clone().move_all());
     }
 
     /// Where the room with a code is.

@@ -144,7 +144,8 @@ impl Cluster {
     }
 
     /// Answers other nodes, and counts what this one has, on the services' runtime.
-    pub(crate) fn serve(&self, handlers: Handlers, shards: Shards, runtime: &Handle) {
+    pub(crate) fn serve(&self, mut handlers: Handlers, shards: Shards, runtime: &Handle) {
+        self.directory.answer_line(&mut handlers);
         if let Some(open) = lock(&self.open).take() {
             runtime.spawn(open.serve(handlers));
         }
@@ -154,7 +155,7 @@ impl Cluster {
             async move { directory.reconcile(incarnation, &shards).await }.boxed()
         });
         *lock(&self.shared.reconcile) = Some(Arc::new(reconcile));
-        self.directory.serve(shards.clone(), runtime);
+        self.directory.serve(shards.clone(), self.line.clone(), runtime);
         let shared = Arc::clone(&self.shared);
         runtime.spawn(async move {
             loop {

@@ -66,6 +66,7 @@ const OWN: &[(&str, Kind)] = &[
     ("quota", Kind::Conflict),
     ("receipt_used", Kind::Conflict),
     ("refresh_token_reused", Kind::SignedOut),
+    ("room_stays", Kind::Conflict),
     ("signed_out", Kind::SignedOut),
     ("stale", Kind::Conflict),
     ("store_full", Kind::Full),

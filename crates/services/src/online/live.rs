@@ -301,7 +301,7 @@ impl Live {
 
 /// Checks that a room of the game and environment has the code. The answer for another game's room is the same as for
 /// an unknown code.
-async fn must_be_here(services: &Services, realm: &Realm, code: RoomCode) -> Result<(), Failure> {
+pub(super) async fn must_be_here(services: &Services, realm: &Realm, code: RoomCode) -> Result<(), Failure> {
     let room = services.live().shards.room(code).await.map_err(going_down)?;
     room.filter(|room| is_of(room, realm)).map(|_| ()).ok_or_else(|| gone(code))
 }

@@ -4,7 +4,7 @@ use super::Services;
 use super::failure::Failure;
 use super::line_failures::{to_failure, to_refusal};
 use super::live::{self, LiveRoomDetails};
-use super::nodes;
+use super::nodes::{self, MovedRoom};
 use crate::cluster::line::{self, Answer, Handlers, Refusal};
 use crate::store::{FoundRoom, LiveQuery, NodeName};
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 const READ: &str = "rooms/read";
 const END: &str = "rooms/end";
 const REMOVE: &str = "rooms/remove";
+const MOVE: &str = "rooms/move";
 
 /// A question about a room, for the node that has it.
 #[derive(Serialize, Deserialize)]
@@ -28,6 +29,8 @@ struct AboutRoom {
     member: Option<u32>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
 }
 
 impl AboutRoom {
@@ -38,6 +41,7 @@ impl AboutRoom {
             code: code.as_str().to_owned(),
             member: None,
             reason: String::new(),
+            to: None,
         }
     }
 }
@@ -60,6 +64,17 @@ pub(super) fn answer(services: &Services, handlers: &mut Handlers) {
         async move {
             let (realm, code, about) = asked(&body)?;
             done(live::end_here(&services, &realm, code, about.reason).await)
+        }
+    });
+    let of = services.clone();
+    handlers.on(MOVE, move |_, body| {
+        let services = of.clone();
+        async move {
+            let (realm, code, about) = asked(&body)?;
+            let to = about.to.as_deref().map(nodes::named).transpose();
+            let to = to.map_err(|failure| to_refusal(&failure))?;
+            let moved = nodes::move_here(&services, &realm, code, to).await;
+            line::write(&moved.map_err(|failure| to_refusal(&failure))?)
         }
     });
     let of = services.clone();
@@ -145,6 +160,18 @@ pub(super) async fn end(
 ) -> Result<(), Failure> {
     let about = AboutRoom { reason: reason.to_owned(), ..AboutRoom::new(realm, code) };
     ask::<serde::de::IgnoredAny>(services, node, END, &about).await.map(|_| ())
+}
+
+/// Moves a room of another node.
+pub(super) async fn move_room(
+    services: &Services,
+    node: &NodeName,
+    realm: &Realm,
+    code: RoomCode,
+    to: Option<&NodeName>,
+) -> Result<MovedRoom, Failure> {
+    let to = to.map(|to| to.as_str().to_owned());
+    ask(services, node, MOVE, &AboutRoom { to, ..AboutRoom::new(realm, code) }).await
 }
 
 /// Removes a member of a room of another node.

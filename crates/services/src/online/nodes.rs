@@ -5,10 +5,15 @@ use super::failure::{Failure, Kind};
 use super::table::Caller;
 use super::{Services, live, live_elsewhere, rooms};
 use crate::cluster::Cluster;
+use crate::cluster::directory::MoveError;
 use crate::cluster::nodes::Node;
 use crate::store::{NodeName, NodeState};
+use core::time::Duration;
+use parlor_hub::Unmovable;
 use parlor_hub::cluster::tenure::Standing;
+use parlor_proto::RoomCode;
 use parlor_server::embed::Figures;
+use parlor_server::realm::Realm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -172,6 +177,83 @@ pub(super) async fn place(services: Services, caller: Caller, input: AskWhere) -
     })
 }
 
+/// When a move that is put off may be asked for again.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// A live room to move.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AskMove {
+    /// Its code.
+    code: String,
+    /// The node that it is moved to; the least busy one without it.
+    to: Option<String>,
+}
+
+/// Where a room was moved.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) struct MovedRoom {
+    /// Its code.
+    code: String,
+    /// The node that has it now.
+    node: String,
+}
+
+pub(super) async fn move_room(
+    services: Services,
+    caller: Caller,
+    input: AskMove,
+) -> Result<MovedRoom, Failure> {
+    services.cluster().ok_or_else(is_alone)?;
+    let (realm, by) = services.account_of(&caller)?;
+    let code = live::code("code", &input.code)?;
+    let to = input.to.as_deref().map(named).transpose()?;
+    let moved = match live_elsewhere::node_of(&services, &realm, code).await? {
+        Some(owner) => live_elsewhere::move_room(&services, &owner, &realm, code, to.as_ref()).await?,
+        None => move_here(&services, &realm, code, to).await?,
+    };
+    tracing::info!(%code, %by, node = %moved.node, "an operator moved a room");
+    Ok(moved)
+}
+
+/// Moves a room of this node.
+pub(super) async fn move_here(
+    services: &Services,
+    realm: &Realm,
+    code: RoomCode,
+    to: Option<NodeName>,
+) -> Result<MovedRoom, Failure> {
+    let cluster = services.cluster().ok_or_else(is_alone)?;
+    live::must_be_here(services, realm, code).await?;
+    let moved = cluster.directory().move_room(code, to).await;
+    let node = moved.map_err(|error| failure(code, &error))?;
+    Ok(MovedRoom { code: code.as_str().to_owned(), node: node.as_str().to_owned() })
+}
+
+/// Reads the name of a node.
+pub(super) fn named(name: &str) -> Result<NodeName, Failure> {
+    let sentence = "no node of this name serves: admin.nodes lists them";
+    name.parse().map_err(|_| Failure::new(Kind::NotFound, "no_such_node", sentence).at("to"))
+}
+
+fn failure(code: RoomCode, error: &MoveError) -> Failure {
+    let sentence = error.to_string();
+    match error {
+        MoveError::Unmovable(Unmovable::NoRoom) => rooms::no_such_room(code.as_str()),
+        MoveError::Unmovable(Unmovable::Stays | Unmovable::CannotFollow | Unmovable::TooLarge) => {
+            Failure::new(Kind::Conflict, "room_stays", sentence)
+        }
+        MoveError::NoNode => Failure::new(Kind::Conflict, "no_such_node", sentence),
+        MoveError::NotThere(_) => Failure::new(Kind::NotFound, "no_such_node", sentence).at("to"),
+        MoveError::Full(_)
+        | MoveError::Unreached(_)
+        | MoveError::Unmovable(Unmovable::Busy)
+        | MoveError::Lapsed
+        | MoveError::NotTaken
+        | MoveError::Stopped => Failure::unavailable(&sentence, RETRY_AFTER),
+    }
+}
+
 /// The failure of what only nodes do.
 pub(super) fn is_alone() -> Failure {
     let sentence = "this server has its store alone, so there are no nodes: it was started without --node";
@@ -208,6 +290,14 @@ pub(super) fn figures(to: &mut Figures, cluster: &Cluster) {
     to.counters("parlor_claims", "Seats of other nodes that were claimed here, by the answer", claims);
     let reopened = cluster.directory().reopened().map(|(kind, count)| ([("kind", kind)], count));
     to.counters("parlor_rooms_reopened", "Rooms of nodes that are gone, reopened here", reopened);
+    let moves = cluster.directory().moves().map(|(result, count)| ([("result", result)], count));
+    to.counters("parlor_rooms_moved", "Rooms of this node that were to move, by what came of it", moves);
+    let frozen = cluster.directory().moves_frozen().as_secs_f64();
+    to.seconds(
+        "parlor_move_frozen_seconds",
+        "Time that moved rooms stood still before they were given away",
+        frozen,
+    );
     let fenced = cluster.directory().fenced().map(|(what, count)| ([("what", what)], count));
     to.counters("parlor_fenced", "Writes that rows of other nodes, or of a later start, held back", fenced);
 }

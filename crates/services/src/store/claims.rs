@@ -62,6 +62,8 @@ pub(crate) struct TakenRoom {
     pub(crate) setup: Vec<u8>,
     /// Empty if it was never written.
     pub(crate) roster: Vec<u8>,
+    /// Empty unless the room has moved here and was not taken yet.
+    pub(crate) snapshot: Vec<u8>,
 }
 
 impl Store {
@@ -76,7 +78,8 @@ impl Store {
                          r.environment, r.kind, r.label, r.has_secret, r.max_players, r.host, (",
                     is_dead!(),
                     ")::int::bigint, (r.setup IS NOT NULL)::int::bigint,
-                     (r.host IS NULL OR r.host = $1 OR COALESCE(r.epoch < $2::bigint, FALSE))::int::bigint,
+                     (r.host IS NULL OR r.host = $1 OR COALESCE(r.epoch < $2::bigint, FALSE)
+                         OR r.snapshot IS NOT NULL)::int::bigint,
                      EXISTS (SELECT 1 FROM bans b WHERE b.realm = $3::text AND b.account = $4::text
                          AND (b.until_ms IS NULL OR b.until_ms > ",
                     now_us!(),
@@ -114,14 +117,17 @@ fn take(
     let mut rows = sql.rows(
         concat!(
             "UPDATE live_rooms r SET node = $1::text, incarnation = $2::bigint, address = $3, term = r.term + 1,
-                 host = CASE WHEN r.host IS NULL THEN NULL ELSE $4::bigint END
-             WHERE r.code = $5 AND r.uid = decode($6::text, 'hex') AND r.term = $7 AND r.setup IS NOT NULL
-                 AND (r.host IS NULL OR r.host = $4::bigint OR r.epoch < $8::bigint)
+                 host = CASE WHEN r.host IS NULL OR r.snapshot IS NOT NULL THEN r.host ELSE $4::bigint END,
+                 snapshot = NULL
+             FROM (SELECT code, snapshot FROM live_rooms WHERE code = $5 FOR UPDATE) took
+             WHERE r.code = took.code AND r.uid = decode($6::text, 'hex') AND r.term = $7
+                 AND r.setup IS NOT NULL
+                 AND (r.host IS NULL OR r.host = $4::bigint OR r.epoch < $8::bigint OR r.snapshot IS NOT NULL)
                  AND (r.node = $1::text AND r.incarnation = $2::bigint OR ",
             is_dead!(),
             ") AND EXISTS (SELECT 1 FROM nodes m
                  WHERE m.id = $1::text AND m.incarnation = $2::bigint AND m.state <> 'gone')
-             RETURNING r.term, r.setup, r.roster"
+             RETURNING r.term, r.setup, r.roster, took.snapshot"
         ),
         params![
             &owner.node,
@@ -139,6 +145,7 @@ fn take(
             term: row.number(0)?,
             setup: row.bytes(1)?,
             roster: row.optional_bytes(2)?.unwrap_or_default(),
+            snapshot: row.optional_bytes(3)?.unwrap_or_default(),
         })
     };
     rows.first_mut().map(taken).transpose()

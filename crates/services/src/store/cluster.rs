@@ -30,7 +30,11 @@ macro_rules! listing {
 /// The columns of an [`OwnedRow`].
 macro_rules! owned {
     () => {
-        concat!("code, encode(uid, 'hex'), term, node, incarnation, ", now_us!(), " - opened_us")
+        concat!(
+            "code, encode(uid, 'hex'), term, node, incarnation, ",
+            now_us!(),
+            " - GREATEST(opened_us, moved_us)"
+        )
     };
 }
 
@@ -57,6 +61,13 @@ pub(crate) struct NewLiveRoom {
     pub(crate) setup: Option<Vec<u8>>,
     /// The host; `None` in a match.
     pub(crate) host: Option<u64>,
+}
+
+impl NewLiveRoom {
+    /// Its name and term.
+    pub(crate) fn key(&self) -> RoomKey {
+        RoomKey { code: self.code.clone(), uid: self.uid.clone(), term: self.term }
+    }
 }
 
 /// Who is in a room, for the node that reopens it.
@@ -118,7 +129,7 @@ pub(crate) struct Counts {
 pub(crate) struct OwnedRow {
     pub(crate) key: RoomKey,
     pub(crate) owner: Owner,
-    /// When it was entered, in microseconds ago.
+    /// When it was entered or given to its node, in microseconds ago.
     pub(crate) age_us: u64,
 }
 

@@ -6,3 +6,6 @@ ALTER TABLE live_rooms ADD COLUMN setup {bytes};
 ALTER TABLE live_rooms ADD COLUMN roster {bytes};
 ALTER TABLE live_rooms ADD COLUMN host {int};
 ALTER TABLE live_rooms ADD COLUMN epoch {int} NOT NULL DEFAULT 0;
+-- What a room took along that was given to its node, NULL once that has taken it; and when it was given.
+ALTER TABLE live_rooms ADD COLUMN snapshot {bytes};
+ALTER TABLE live_rooms ADD COLUMN moved_us {int} NOT NULL DEFAULT 0;

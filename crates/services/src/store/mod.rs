@@ -38,6 +38,7 @@ mod locks;
 mod matches;
 mod matching;
 mod messages;
+mod moves;
 mod node;
 mod nodes;
 mod notify;

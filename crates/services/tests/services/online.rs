@@ -34,6 +34,7 @@ const TABLE: &[(&str, &str)] = &[
     ("admin.live_room", "sm"),
     ("admin.live_rooms", "sm"),
     ("admin.lobbies", "sm"),
+    ("admin.move_live_room", "m"),
     ("admin.nodes", "sm"),
     ("admin.remove_member", "m"),
     ("admin.rooms", "sm"),

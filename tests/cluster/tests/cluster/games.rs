@@ -1,10 +1,12 @@
-//! Games of real clients, whose node is killed.
+//! Games of real clients, whose node is killed, drained, or gives their room away.
 
 use crate::faults::judges;
-use parlor::{Event, Room, TransportPreference};
+use parlor::{Event, MemberId, Room, TransportPreference};
 use parlor_cluster::{Cluster, Node};
+use parlor_proto::wire::envelope::Sender;
 use parlor_testing::HANG;
 use parlor_transport::discovery::Registry;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// The address of a node, with its fingerprint.
@@ -14,48 +16,114 @@ async fn address(node: &Node) -> String {
     own["address"].as_str().unwrap().to_owned()
 }
 
-/// A frame of a game: its host counts steps.
-fn frame(room: &mut Room, told: &mut Vec<Event>) {
-    while let Some(event) = room.poll() {
-        assert!(!matches!(event, Event::Closed(_) | Event::PlayerLeft { .. }), "{event:?}");
-        told.push(event);
-    }
-    while let Some(mut step) = room.step() {
-        if let Some(mut host) = step.host() {
-            let steps: u64 = host.state().get("steps").unwrap().unwrap_or(0);
-            host.set("steps", &(steps + 1)).unwrap();
+/// A member's room, and what it was told.
+struct Member {
+    room: Room,
+    told: Vec<Event>,
+    /// The numbers that each other member sent.
+    heard: BTreeMap<MemberId, Vec<u64>>,
+    said: u64,
+}
+
+impl Member {
+    /// A frame of a game: all count steps aloud, and the host writes them down.
+    fn frame(&mut self) {
+        while let Some(event) = self.room.poll() {
+            match event {
+                Event::Message(message) => {
+                    let Sender::Member(from) = message.from else { panic!("{message:?}") };
+                    self.heard.entry(from).or_default().push(message.read().unwrap());
+                }
+                Event::Closed(_) | Event::PlayerLeft { .. } => panic!("{event:?}"),
+                Event::State(_) => {}
+                event => self.told.push(event),
+            }
+        }
+        while let Some(mut step) = self.room.step() {
+            if let Some(mut host) = step.host() {
+                let steps: u64 = host.state().get("steps").unwrap().unwrap_or(0);
+                host.set("steps", &(steps + 1)).unwrap();
+            }
+            self.said += 1;
+            self.room.broadcast("number", &self.said).unwrap();
         }
     }
+
+    fn steps(&self) -> u64 {
+        self.room.state().get("steps").unwrap().unwrap_or(0)
+    }
 }
 
-fn steps(room: &Room) -> u64 {
-    room.state().get("steps").unwrap().unwrap_or(0)
-}
-
-/// The rooms of a game, and what each was told.
+/// A game of three.
 struct Game {
-    rooms: Vec<Room>,
-    told: Vec<Vec<Event>>,
+    members: Vec<Member>,
+    _folder: tempfile::TempDir,
 }
 
 impl Game {
+    /// Opens one at a node, and plays for some seconds.
+    async fn open(node: &Node, transport: TransportPreference) -> Self {
+        let at = address(node).await;
+        let folder = tempfile::tempdir().unwrap();
+        let registry = Registry::at(folder.path().join("registry"));
+        let mut game = Game { members: Vec::new(), _folder: folder };
+        let host = Room::host("tanks").code("HELLO7").name("ada").server(&at).registry(registry.clone());
+        game.enter(host.transport(transport).open());
+        for name in ["bob", "cid"] {
+            let guest = Room::join("tanks", "HELLO7").name(name).server(&at).registry(registry.clone());
+            game.enter(guest.transport(transport).open());
+        }
+        // Its roster is written each second, and a member asks another node sooner once it was there for a while.
+        game.play_until(|game| game.members.iter().all(|member| member.steps() >= 150));
+        for member in &mut game.members {
+            member.told.clear();
+        }
+        game
+    }
+
     fn enter(&mut self, room: Room) {
-        self.rooms.push(room);
-        self.told.push(Vec::new());
-        let last = self.rooms.len() - 1;
-        self.play_until(|game| game.told[last].iter().any(|event| matches!(event, Event::Open { .. })));
+        self.members.push(Member { room, told: Vec::new(), heard: BTreeMap::new(), said: 0 });
+        let is_open = |member: &Member| member.told.iter().any(|event| matches!(event, Event::Open { .. }));
+        self.play_until(|game| game.members.last().is_some_and(is_open));
     }
 
     #[track_caller]
     fn play_until(&mut self, is_so: impl Fn(&Game) -> bool) {
         let since = Instant::now();
         while !is_so(self) {
-            for (room, told) in self.rooms.iter_mut().zip(&mut self.told) {
-                frame(room, told);
-            }
-            let infos: Vec<_> = self.rooms.iter().map(Room::info).collect();
-            assert!(since.elapsed() < HANG, "{:?} {infos:?}", self.told);
+            self.members.iter_mut().for_each(Member::frame);
+            let infos: Vec<_> =
+                self.members.iter().map(|member| (member.room.info(), &member.told)).collect();
+            assert!(since.elapsed() < HANG, "{infos:?}");
             std::thread::yield_now();
+        }
+    }
+
+    /// Plays until all are told that the room goes on at another node, and read what its host has set since.
+    fn goes_on(&mut self, gap: bool) {
+        let ids: Vec<_> = self.members.iter().map(|member| member.room.local_id().unwrap()).collect();
+        let is_told = |member: &Member| member.told.contains(&Event::Reopened { gap });
+        self.play_until(|game| game.members.iter().all(is_told));
+        let since = self.members[0].steps();
+        let is_seen = |member: &Member| member.steps() > since && member.room.player_count() == 3;
+        self.play_until(|game| game.members.iter().all(is_seen));
+        for (number, (member, id)) in self.members.iter().zip(ids).enumerate() {
+            assert_eq!((member.room.local_id(), member.room.is_host()), (Some(id), number == 0));
+            let reopened = |event: &&Event| matches!(event, Event::Reopened { .. });
+            assert_eq!(member.told.iter().filter(reopened).count(), 1, "{:?}", member.told);
+            let is_new = |event: &Event| matches!(event, Event::PlayerJoined(_));
+            assert!(!member.told.iter().any(is_new), "nobody is new: {:?}", member.told);
+        }
+    }
+
+    /// Each member heard each number of each other one, once and in its order. Nobody was told of anything else.
+    fn missed_nothing(&self) {
+        for member in &self.members {
+            assert_eq!(member.told, [Event::Reopened { gap: false }]);
+            for (from, numbers) in &member.heard {
+                let is_next = |pair: &[u64]| pair[1] == pair[0] + 1;
+                assert!(numbers.windows(2).all(is_next), "of {from}: {numbers:?}");
+            }
         }
     }
 }
@@ -64,35 +132,9 @@ async fn goes_on_at_another_node(transport: TransportPreference) {
     let Some(cluster) = Cluster::new().await else { return };
     let (a, mut b) = (cluster.start("a").await, cluster.start("b").await);
     judges(&a).await;
-    let at = address(&b).await;
-    let folder = tempfile::tempdir().unwrap();
-    let registry = Registry::at(folder.path().join("registry"));
-    let mut game = Game { rooms: Vec::new(), told: Vec::new() };
-    let host = Room::host("tanks").code("HELLO7").name("ada").server(&at).registry(registry.clone());
-    game.enter(host.transport(transport).open());
-    for name in ["bob", "cid"] {
-        let guest = Room::join("tanks", "HELLO7").name(name).server(&at).registry(registry.clone());
-        game.enter(guest.transport(transport).open());
-    }
-    // Its roster is written each second, and a member asks sooner once it was there for a while.
-    game.play_until(|game| game.rooms.iter().all(|room| steps(room) >= 150));
-    let ids: Vec<_> = game.rooms.iter().map(|room| room.local_id().unwrap()).collect();
-    let before = steps(&game.rooms[0]);
+    let mut game = Game::open(&b, transport).await;
     b.kill().await;
-    game.told.iter_mut().for_each(Vec::clear);
-    let is_reopened = |event: &Event| matches!(event, Event::Reopened { gap: true });
-    game.play_until(|game| game.told.iter().all(|told| told.iter().any(is_reopened)));
-    // What the host has set since is read by everyone.
-    let since = steps(&game.rooms[0]);
-    assert!(since >= before, "the host has its world: {since} steps after {before}");
-    game.play_until(|game| game.rooms.iter().all(|room| steps(room) > since && room.player_count() == 3));
-    for (room, id) in game.rooms.iter().zip(ids) {
-        assert_eq!((room.local_id(), room.is_host()), (Some(id), id == game.rooms[0].local_id().unwrap()));
-    }
-    for told in &game.told {
-        assert_eq!(told.iter().filter(|event| is_reopened(event)).count(), 1, "{told:?}");
-        assert!(!told.iter().any(|event| matches!(event, Event::PlayerJoined(_))), "nobody is new: {told:?}");
-    }
+    game.goes_on(true);
     drop(game);
     a.end().await;
     cluster.scratch.remove().await;
@@ -106,4 +148,47 @@ async fn a_game_over_quic_goes_on_at_another_node() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_game_over_websocket_goes_on_at_another_node() {
     goes_on_at_another_node(TransportPreference::WebSocket).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_game_that_an_operator_moves_misses_nothing() {
+    let Some(cluster) = Cluster::new().await else { return };
+    let (a, b) = (cluster.start("a").await, cluster.start("b").await);
+    for transport in [TransportPreference::Quic, TransportPreference::WebSocket] {
+        let mut game = Game::open(&b, transport).await;
+        // Any node takes the order.
+        let moving = tokio::spawn(a.asking("POST", "/admin/live/HELLO7/move"));
+        game.goes_on(false);
+        game.missed_nothing();
+        let (status, answer) = moving.await.unwrap();
+        assert_eq!((status, &answer["node"]), (200, &"a".into()), "{answer}");
+        let (_, place) = b.ask("GET", "/admin/where/HELLO7").await;
+        assert_eq!(place["node"], "a");
+        // Its host leaves, so the code is free for the next round.
+        let Member { room, .. } = game.members.remove(0);
+        room.leave();
+        drop(game);
+        a.until_free("HELLO7").await;
+    }
+    a.end().await;
+    b.end().await;
+    cluster.scratch.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_asked_to_end_gives_its_games_to_another_one() {
+    let Some(cluster) = Cluster::new().await else { return };
+    let a = cluster.start("a").await;
+    // A limit that the test does not reach.
+    let mut b = cluster.start_with("b", &["--drain-time", "3600"]).await;
+    a.until_sees("b", "serving").await;
+    b.until_sees("a", "serving").await;
+    let mut game = Game::open(&b, TransportPreference::Quic).await;
+    b.signal("TERM").await;
+    game.goes_on(false);
+    game.missed_nothing();
+    b.ended().await;
+    drop(game);
+    a.end().await;
+    cluster.scratch.remove().await;
 }

@@ -10,6 +10,7 @@ use parlor_hub::cluster::placement::OpenNode;
 use parlor_hub::cluster::tenure::Standing;
 use parlor_hub::{
     ClaimAnswer, ClaimedRoom, ClusterConfig, ClusterView, Entered, Located, Output, RoomQuery, RoomUid,
+    Unmovable,
 };
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_proto::{ConnectionId, Instant, LinkKind, RoomCode};
@@ -32,6 +33,8 @@ struct Row {
     kind: RoomKind,
     setup: Bytes,
     roster: Bytes,
+    /// Of a room that was given to its node, until that has it.
+    snapshot: Bytes,
 }
 
 /// The store of a cluster: it answers at once, and forgets nothing.
@@ -84,9 +87,60 @@ impl Sim {
         self.turn();
     }
 
+    /// Tells the members of a room that it is about to move to a node.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn announce_move(&mut self, code: RoomCode, to: usize) -> Result<(), Unmovable> {
+        let owner = self.owner(code);
+        let announced = self.nodes[owner].hub.announce_move(code, &address(to), self.now);
+        self.transcript.line(self.now, "store", format_args!("{code} moves to node {to}: {announced:?}"));
+        self.turn();
+        announced
+    }
+
+    /// Seals a room whose move was announced, and gives it to the node. If the store does not take it, the room goes on
+    /// where it is.
+    ///
+    /// # Errors
+    /// Why it is not sealed.
+    pub fn give(
+        &mut self,
+        code: RoomCode,
+        to: usize,
+        (is_taken, takes_ms): (bool, u64),
+    ) -> Result<(), Unmovable> {
+        let owner = self.owner(code);
+        let snapshot = self.nodes[owner].hub.seal(code, self.now)?;
+        // The store takes a while.
+        self.run_for(takes_ms);
+        let now = self.now;
+        let row = self.store.rows.get_mut(&code).expect("it is open");
+        row.term += 1;
+        if is_taken {
+            (row.node, row.snapshot) = (to, snapshot);
+            self.store.owners.push((code, row.uid, row.term, to));
+            self.nodes[owner].hub.move_room(code, address(to), now).expect("it is there");
+        } else {
+            self.nodes[owner].hub.unseal(code, row.term, now);
+        }
+        self.transcript.line(now, "store", format_args!("{code} is given to node {to}: {is_taken}"));
+        self.turn();
+        Ok(())
+    }
+
+    fn owner(&self, code: RoomCode) -> usize {
+        self.store.rows.get(&code).expect("it is open").node
+    }
+
     /// The node that a client is connected to or dials.
     pub fn node(&self, peer: PeerId) -> usize {
         self.peers[peer.0].node
+    }
+
+    /// Whether a node lives.
+    pub fn is_alive(&self, node: usize) -> bool {
+        self.nodes[node].died_at.is_none()
     }
 
     /// The owners that rooms have had, in the order of the store: code, term, node.
@@ -142,7 +196,15 @@ impl Sim {
                     if self.store.rows.contains_key(&room.code) { Entered::Taken } else { Entered::Done };
                 if entered == Entered::Done {
                     let (uid, setup) = (room.uid, room.setup);
-                    let row = Row { uid, term: 1, node, kind: room.kind, setup, roster: Bytes::new() };
+                    let row = Row {
+                        uid,
+                        term: 1,
+                        node,
+                        kind: room.kind,
+                        setup,
+                        roster: Bytes::new(),
+                        snapshot: Bytes::new(),
+                    };
                     self.store.rows.insert(room.code, row);
                     self.store.owners.push((room.code, uid, 1, node));
                 }
@@ -159,22 +221,29 @@ impl Sim {
         }
     }
 
+    /// Gives a room to a node that asks for it.
+    fn take(&mut self, code: RoomCode, node: usize) -> ClaimAnswer {
+        let Some(row) = self.store.rows.get_mut(&code) else { return ClaimAnswer::Gone };
+        (row.node, row.term) = (node, row.term + 1);
+        self.store.owners.push((code, row.uid, row.term, node));
+        let (setup, roster) = (row.setup.clone(), row.roster.clone());
+        ClaimAnswer::Reopened { term: row.term, setup, roster, snapshot: std::mem::take(&mut row.snapshot) }
+    }
+
     fn answer_claim(&mut self, node: usize, connection: ConnectionId, room: &ClaimedRoom) {
         let now = self.now;
         let is_dead = |died_at: Option<Instant>| died_at.is_some_and(|at| at + DEATH_SEEN <= now);
         let row = self.store.rows.get_mut(&room.code).filter(|row| row.uid == room.uid);
         let answer = match row {
             None => ClaimAnswer::Gone,
+            Some(row) if row.node == node && !row.snapshot.is_empty() => self.take(room.code, node),
             Some(row) if row.node == node => ClaimAnswer::Here,
             Some(row) if self.nodes[row.node].died_at.is_none() => ClaimAnswer::At(address(row.node)),
             Some(row)
                 if is_dead(self.nodes[row.node].died_at)
-                    && (row.kind == RoomKind::Match || room.hosts.is_some()) =>
+                    && (row.kind == RoomKind::Match || room.hosts.is_some() || !row.snapshot.is_empty()) =>
             {
-                (row.node, row.term) = (node, row.term + 1);
-                self.store.owners.push((room.code, row.uid, row.term, node));
-                let (setup, roster) = (row.setup.clone(), row.roster.clone());
-                ClaimAnswer::Reopened { term: row.term, setup, roster }
+                self.take(room.code, node)
             }
             Some(_) => ClaimAnswer::Later,
         };
@@ -218,7 +287,7 @@ impl Sim {
             && let Some(address) = room.claim_begins()
         {
             let node = Self::node_at(&address, it.node);
-            if node == it.node && !address.is_empty() {
+            if node == it.node && !room.claims_own() {
                 room.claim_failed("the room's server has the room", clock);
             } else {
                 let number = it.begin_line(node);

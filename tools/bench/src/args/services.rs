@@ -22,6 +22,30 @@ pub(crate) struct TurnsArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct MovesArgs {
+    /// An empty PostgreSQL database: postgres://USER@HOST/DATABASE
+    #[arg(long, value_name = "URL", env = "PARLOR_POSTGRES")]
+    pub store: String,
+    /// Rooms
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rooms: u32,
+    /// Members of each room
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=32))]
+    pub members: u16,
+    /// How often all rooms move
+    #[arg(long, default_value_t = 20)]
+    pub rounds: u16,
+    /// How often the node that has the rooms is killed
+    #[arg(long, default_value_t = 10)]
+    pub kills: u16,
+    /// Round trips that are added at the members, in ms, two rows each
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 40])]
+    pub rtt: Vec<u64>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
     /// An empty PostgreSQL database: postgres://USER@HOST/DATABASE
     #[arg(long, value_name = "URL", env = "PARLOR_POSTGRES")]

@@ -104,7 +104,7 @@ pub(crate) enum Task {
     },
     /// List the nodes of the cluster that the server is one of
     Nodes,
-    /// Let a node of the cluster take no more rooms: new ones open at the others, and those that it has go on
+    /// Let a node of the cluster take no more rooms: new ones open at the others, and those that it has move there
     Drain {
         /// Its name
         node: String,
@@ -113,6 +113,14 @@ pub(crate) enum Task {
     Undrain {
         /// Its name
         node: String,
+    },
+    /// Move a live room to another node, with its members
+    Move {
+        /// Its code
+        room: String,
+        /// The node; the least busy one without it
+        #[arg(long, value_name = "NODE")]
+        to: Option<String>,
     },
     /// Show which node of the cluster has a live room
     Where {

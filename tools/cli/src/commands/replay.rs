@@ -136,6 +136,7 @@ fn transcript(step: &Step, opened: Instant) -> Option<String> {
         Input::Claimed { seat, .. } => {
             format!("member {} claims its seat as {:?} over {}", seat.member, seat.name, seat.link.as_str())
         }
+        Input::Sealed => "the room is sealed, to move to another node".to_owned(),
         Input::HostSilent { .. } => "nothing is heard of the host".to_owned(),
         Input::Message { .. }
         | Input::Fate { .. }

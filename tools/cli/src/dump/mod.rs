@@ -227,6 +227,7 @@ impl Dump {
                     What::Became(format!("is reopened at another node with {members} members")),
                 );
             }
+            Input::Sealed => put(Way::Up, None, What::Became("is sealed for a move".to_owned())),
             Input::Claimed { seat, .. } => {
                 self.streams
                     .retain(|(_, end, source), _| *end != seat.member && *source != Some(seat.member));

@@ -12,3 +12,6 @@ pub const HANDS_OVER: u64 = 4;
 /// The hub is a node whose rooms can be reopened at another one. The client takes [`Seat`](super::Seat), and
 /// claims its seat at another node if this one dies.
 pub const MOVES: u64 = 8;
+/// In a welcome to a claim: the reliable messages of both ends go on with the numbers that they had. The room has moved
+/// with its sessions.
+pub const CONTINUES: u64 = 16;

@@ -22,6 +22,9 @@ pub struct Seat {
     /// Addresses of other nodes as in a [redirect](super::Redirect), the first one to be tried first. At most
     /// [`ELSEWHERE_MAX`](limits::ELSEWHERE_MAX).
     pub elsewhere: Vec<String>,
+    /// Where the room is about to move, if it is: the member opens a connection there, and waits with it until this one
+    /// is closed with [`Moved`](crate::CloseReason::Moved).
+    pub moves_to: Option<String>,
 }
 
 impl fmt::Debug for Seat {
@@ -62,6 +65,7 @@ impl Seat {
         let elsewhere = &self.elsewhere[..self.elsewhere.len().min(limits::ELSEWHERE_MAX)];
         out.put_varint(elsewhere.len() as u64);
         elsewhere.iter().for_each(|address| out.put_str(address));
+        out.put_option(self.moves_to.as_deref(), |out, address| out.put_str(address));
     }
 
     pub(in crate::wire) fn read(body: &mut Reader) -> Result<Self, ReadError> {
@@ -71,10 +75,12 @@ impl Seat {
             pass: body.bytes_max("pass", limits::PASS_BYTES_MAX)?,
             hedge_ms: body.varint_u32("hedge")?,
             elsewhere: Vec::new(),
+            moves_to: None,
         };
         for _ in 0..body.varint_max("elsewhere count", limits::ELSEWHERE_MAX as u64)? {
             seat.elsewhere.push(body.str_max("address", limits::ADDRESS_BYTES_MAX)?);
         }
+        seat.moves_to = body.option("move", |body| body.str_max("address", limits::ADDRESS_BYTES_MAX))?;
         Ok(seat)
     }
 }

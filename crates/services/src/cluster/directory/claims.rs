@@ -90,7 +90,15 @@ impl Directory {
             () if !row.may_reopen || row.key.term < claim.term => Ok(ClaimAnswer::Later),
             // Another node takes it, if this one drains or is not sure of its lease.
             () if !self.0.standing.get().may(Decision::Take) => Ok(ClaimAnswer::Later),
-            () => self.take(&claim, row, &owner, address.to_string()).await,
+            () => {
+                // Members of a room that moved here ask at the same time.
+                let _one = self.0.taking.lock(&claim.uid).await;
+                let code = claim.code.parse().ok();
+                if code.is_some_and(|code| self.with_own(code, &claim.uid, |_| ()).is_some()) {
+                    return Ok(ClaimAnswer::Here);
+                }
+                self.take(&claim, row, &owner, address.to_string()).await
+            }
         }
     }
 
@@ -104,7 +112,7 @@ impl Directory {
         let kind = KINDS.iter().position(|kind| kind.as_str() == row.kind);
         let (Some(kind), Ok(code)) = (kind, claim.code.parse()) else { return Ok(ClaimAnswer::Gone) };
         let taken = self.0.store.claim_live_room(claim, &row.key, owner, &address).await?;
-        let Some(TakenRoom { term, setup, roster }) = taken else { return Ok(ClaimAnswer::Later) };
+        let Some(TakenRoom { term, setup, roster, snapshot }) = taken else { return Ok(ClaimAnswer::Later) };
         let new = NewLiveRoom {
             code: claim.code.clone(),
             uid: claim.uid.clone(),
@@ -122,8 +130,13 @@ impl Directory {
             host: row.host.map(|_| claim.member),
         };
         lock(&self.0.rooms).insert(code, OwnRoom::new(new));
-        self.0.claims.reopened[kind].fetch_add(1, Ordering::Relaxed);
-        tracing::info!(%code, term, node = %row.owner.node, "a room of a node that is gone is reopened here");
-        Ok(ClaimAnswer::Reopened { term, setup: setup.into(), roster: roster.into() })
+        if snapshot.is_empty() {
+            self.0.claims.reopened[kind].fetch_add(1, Ordering::Relaxed);
+            tracing::info!(%code, term, node = %row.owner.node, "a room of a node that is gone is reopened here");
+        } else {
+            tracing::info!(%code, term, "a room of another node goes on here");
+        }
+        let (setup, roster, snapshot) = (setup.into(), roster.into(), snapshot.into());
+        Ok(ClaimAnswer::Reopened { term, setup, roster, snapshot })
     }
 }

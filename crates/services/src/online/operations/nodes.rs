@@ -19,7 +19,7 @@ pub(super) fn all() -> Vec<Operation> {
             "admin.drain",
             post("/admin/nodes/{node}/drain"),
             ADMIN,
-            "Lets a node of the cluster take no more rooms; those that it has go on",
+            "Lets a node of the cluster take no more rooms; those that it has move to other nodes",
             nodes::drain,
         )
         .refuses(&[&["no_cluster", "no_such_node"]]),
@@ -31,6 +31,14 @@ pub(super) fn all() -> Vec<Operation> {
             nodes::undrain,
         )
         .refuses(&[&["no_cluster", "no_such_node"]]),
+        Operation::new(
+            "admin.move_live_room",
+            post("/admin/live/{code}/move"),
+            ADMIN,
+            "Moves a room in memory to another node of the cluster, with its members",
+            nodes::move_room,
+        )
+        .refuses(&[&["no_cluster", "no_such_node", "no_such_room", "room_stays"]]),
         Operation::new(
             "admin.where",
             get("/admin/where/{code}"),

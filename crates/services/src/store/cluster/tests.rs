@@ -136,7 +136,8 @@ async fn a_room_is_taken_once_and_only_from_a_dead_owner() {
     assert_eq!(rig.claim(&host(), &key, &late).await, None, "an incarnation that is not there");
     assert_eq!(rig.claim(&host(), &key, &first).await, None, "one that is over");
 
-    let taken = TakenRoom { term: 2, setup: b"setup".to_vec(), roster: b"roster".to_vec() };
+    let taken =
+        TakenRoom { term: 2, setup: b"setup".to_vec(), roster: b"roster".to_vec(), snapshot: Vec::new() };
     assert_eq!(rig.claim(&host(), &key, &taker).await, Some(taken));
     assert_eq!(rig.claim(&host(), &key, &again).await, None, "it was taken");
     let row = rig.claimed(&host()).await;
@@ -155,5 +156,72 @@ async fn a_room_without_a_setup_ends_with_its_node() {
     let row = rig.claimed(&host()).await;
     assert_eq!((row.is_dead, row.outlives), (true, false));
     assert_eq!(rig.claim(&host(), &key, &again).await, None);
+    rig.end().await;
+}
+
+impl Rig {
+    async fn give(&self, key: &RoomKey, from: &Owner, to: &Owner) -> Option<u64> {
+        self.store.give_live_room(key, (from, to), "127.0.0.1:7701", b"snapshot").await.unwrap()
+    }
+
+    async fn keep(&self, key: &RoomKey, owner: &Owner) -> Option<u64> {
+        self.store.keep_live_room(key, owner).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_room_is_given_to_a_node_that_serves_and_its_snapshot_is_taken_once() {
+    let Some(rig) = Rig::new().await else { return };
+    let b: NodeName = "b".parse().unwrap();
+    let (earlier, a, to) = (rig.owner().await, rig.owner().await, rig.enter(&b).await);
+    let room = NewLiveRoom { setup: Some(b"setup".to_vec()), host: Some(3), ..new(&a) };
+    assert_eq!(rig.store.enter_live_room(room).await, Ok(EnteredRow::Done));
+    let key = rig.row().await.unwrap().key;
+    assert_eq!(rig.give(&RoomKey { term: 2, ..key.clone() }, &a, &to).await, None, "another term");
+    assert_eq!(rig.give(&key, &earlier, &to).await, None, "an earlier incarnation");
+    let late = Owner { incarnation: to.incarnation + 1, ..to.clone() };
+    assert_eq!(rig.give(&key, &a, &late).await, None, "a node that is not there");
+    rig.store.drain_node(&b, true).await.unwrap();
+    assert_eq!(rig.give(&key, &a, &to).await, None, "a node that takes no rooms");
+    rig.store.drain_node(&b, false).await.unwrap();
+
+    assert_eq!(rig.give(&key, &a, &to).await, Some(2));
+    assert_eq!(rig.give(&key, &a, &to).await, None, "twice");
+    assert_eq!(rig.keep(&key, &a).await, None, "it is the other node's");
+    // Any member may bring it to its node, which takes it once.
+    let guest = RoomClaim { member: 4, hosts: None, ..host() };
+    let row = rig.claimed(&guest).await;
+    assert_eq!((&row.owner, row.key.term, row.may_reopen), (&to, 2, true));
+    let taken = rig.claim(&guest, &row.key, &to).await.unwrap();
+    assert_eq!((taken.term, taken.snapshot.as_slice()), (3, b"snapshot".as_slice()));
+    let row = rig.claimed(&host()).await;
+    assert_eq!(row.host, Some(3), "the guest that came first is not its host");
+    assert_eq!(rig.claim(&host(), &row.key, &to).await.unwrap().snapshot, b"");
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_room_that_is_kept_cannot_be_given_by_a_statement_that_comes_late() {
+    let Some(rig) = Rig::new().await else { return };
+    let b: NodeName = "b".parse().unwrap();
+    let (earlier, to) = (rig.owner().await, rig.enter(&b).await);
+    let room = NewLiveRoom { setup: Some(b"setup".to_vec()), host: Some(3), ..new(&earlier) };
+    assert_eq!(rig.store.enter_live_room(room).await, Ok(EnteredRow::Done));
+    let key = rig.row().await.unwrap().key;
+    // It is for the node's present incarnation that the room is kept.
+    let a = rig.owner().await;
+    assert_eq!(rig.keep(&key, &earlier).await, None);
+    assert_eq!(rig.keep(&key, &a).await, Some(2));
+    assert_eq!(rig.give(&key, &earlier, &to).await, None);
+    assert_eq!(rig.row().await.unwrap().owner, a);
+    // A room that was given and not taken yet goes on at a third node, if its own dies.
+    let key = rig.row().await.unwrap().key;
+    assert_eq!(rig.give(&key, &a, &to).await, Some(3));
+    rig.enter(&b).await;
+    let row = rig.claimed(&RoomClaim { term: 2, ..host() }).await;
+    assert!(row.is_dead);
+    let again = rig.owner().await;
+    let taken = rig.claim(&host(), &row.key, &again).await.unwrap();
+    assert_eq!((taken.term, taken.snapshot.as_slice()), (4, b"snapshot".as_slice()));
     rig.end().await;
 }

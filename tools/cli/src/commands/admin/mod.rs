@@ -85,6 +85,10 @@ pub(crate) fn run(args: &AdminArgs) -> anyhow::Result<()> {
         Task::Undrain { node } => {
             server.done(&server.post(&format!("/admin/nodes/{}/undrain", word(node)?), &json!({}))?)
         }
+        Task::Move { room, to } => {
+            let path = format!("/admin/live/{}/move", word(room)?);
+            server.show(&server.post(&path, &json!({ "to": to }))?, text::fields)
+        }
         Task::Where { room } => {
             server.show(&server.get(&format!("/admin/where/{}", word(room)?))?, text::fields)
         }

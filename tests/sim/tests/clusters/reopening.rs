@@ -1,92 +1,16 @@
 //! A node is killed at any step of a room, and its host or its first member reopens the room at another one.
 
-use parlor_client_core::{Event, LinkState, Options};
+use super::{GRACE, Room, moment, some_link};
+use parlor_client_core::{Event, Options};
+use parlor_proto::LinkKind;
 use parlor_proto::wire::control::LeaveReason;
-use parlor_proto::wire::envelope::Recipient;
-use parlor_proto::{Lane, LinkKind, MemberId, RoomCode};
-use parlor_sim::{APP, Link, PeerId, Rng, Sim, for_seeds};
-use parlor_sync::keyed::Audience;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use parlor_sim::{APP, Link, for_seeds};
 use std::time::Duration;
 
-const GRACE: Duration = Duration::from_secs(30);
 /// The bound within which a room is open again.
 const REOPENED_MS: u64 = 5_000;
 
-/// What each member heard of each other: the numbers in the order of their arrival.
-type Heard = Rc<RefCell<BTreeMap<(PeerId, MemberId), Vec<u64>>>>;
-
-struct Room {
-    sim: Sim,
-    code: RoomCode,
-    members: Vec<PeerId>,
-    heard: Heard,
-}
-
 impl Room {
-    /// A room of three members at node 0, of which the first one opened it. All talk.
-    fn open(seed: u64, options: Options, link: impl Fn(&mut Rng) -> Link) -> Self {
-        let mut rng = Rng::new(seed);
-        let mut sim = Sim::cluster(seed, 3, GRACE);
-        let first = sim.host(options, link(&mut rng));
-        let code = sim.code(first);
-        let mut room = Room { sim, code, members: vec![first], heard: Heard::default() };
-        for node in [1, 0] {
-            // The code is good at every node.
-            let peer = room.sim.enter_node(Options::join(APP, code), link(&mut rng), node);
-            room.members.push(peer);
-        }
-        let members = room.members.clone();
-        room.sim.run_until(10_000, "all are in", |sim| {
-            members.iter().all(|peer| sim.room(*peer).player_count() == 3)
-        });
-        room.members.clone().into_iter().for_each(|peer| room.talk(peer));
-        room
-    }
-
-    /// Lets a member send a number to the others in each step, and the host write it.
-    fn talk(&mut self, peer: PeerId) {
-        let mut number = 0;
-        self.sim.play(peer, move |room, now| {
-            number += 1;
-            if room.is_host() {
-                room.set("step", &number, Audience::All).expect("it hosts");
-            }
-            // It is refused while the room is not open.
-            let _ = room.send(Lane::ReliableOrdered, Recipient::Others, "number", &number, true, now);
-        });
-        let heard = Rc::clone(&self.heard);
-        self.sim.hear(peer, move |_, _, event| {
-            if let Event::Message(message) = event
-                && let parlor_proto::wire::envelope::Sender::Member(from) = message.from
-            {
-                let number = message.read().expect("it is a number");
-                heard.borrow_mut().entry((peer, from)).or_default().push(number);
-            }
-        });
-    }
-
-    fn names(&self) -> Vec<Vec<(MemberId, String)>> {
-        let of = |peer: &PeerId| {
-            let players = self.sim.room(*peer).players();
-            players.iter().map(|player| (player.id, player.name.clone())).collect()
-        };
-        self.members.iter().map(of).collect()
-    }
-
-    /// Whether all members are in the room at a living node, and see all others.
-    fn is_whole(&self) -> bool {
-        self.members.iter().all(|peer| {
-            let room = self.sim.room(*peer);
-            self.sim.node(*peer) != 0
-                && room.link_state() == LinkState::Connected
-                && room.player_count() == 3
-                && room.players().iter().all(|player| player.connected)
-        })
-    }
-
     /// Kills the node, and checks the room that is reopened.
     fn survives_the_node(&mut self, has_host: bool) {
         let names = self.names();
@@ -140,28 +64,12 @@ impl Room {
             assert!(all.is_sorted_by(|one, next| one < next), "{peer} heard {from} {all:?}");
         }
     }
-
-    /// The members' views are the host's world.
-    fn is_the_hosts_world(&mut self) {
-        let host = self.members[0];
-        self.sim.play(host, |_, _| {});
-        self.sim.run_for(2_000);
-        let hashes: Vec<_> = self.members.iter().map(|peer| self.sim.room(*peer).state_hash()).collect();
-        let hash = hashes[0].expect("the host has its world").1;
-        assert!(hashes.iter().all(|of| of.is_some_and(|(_, of)| of == hash)), "{hashes:?}");
-    }
-}
-
-/// When the node dies: at any step of the first seconds.
-fn moment(seed: u64) -> u64 {
-    Rng::new(seed ^ 0x6b69_6c6c).below(12_000)
 }
 
 #[test]
 fn a_room_whose_node_is_killed_goes_on_with_its_hosts_world() {
     for_seeds(12, |seed| {
-        let link = |rng: &mut Rng| rng.pick(&[Link::quic(), Link::websocket()]).latency_ms(rng.below(60));
-        let mut room = Room::open(seed, Options::host(APP), link);
+        let mut room = Room::open(seed, Options::host(APP), some_link);
         room.sim.run_for(4_000 + moment(seed));
         room.survives_the_node(true);
     });
@@ -179,8 +87,7 @@ fn a_room_whose_node_is_killed_goes_on_over_poor_links() {
 #[test]
 fn a_match_whose_node_is_killed_goes_on_in_its_order() {
     for_seeds(8, |seed| {
-        let link = |rng: &mut Rng| rng.pick(&[Link::quic(), Link::websocket()]).latency_ms(rng.below(60));
-        let mut room = Room::open(seed, Options::create_match(APP), link);
+        let mut room = Room::open(seed, Options::create_match(APP), some_link);
         room.sim.run_for(4_000 + moment(seed));
         room.survives_the_node(false);
     });

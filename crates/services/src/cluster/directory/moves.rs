@@ -1,0 +1,254 @@
+//! Moves: this node gives a room to another one, with the sessions of its members.
+//!
+//! The members first open connections to the other node. Then the room is sealed here, and the store gives it away together
+//! with its snapshot, in one statement: whatever fails, the room is at one node. The first member that asks the other node
+//! brings it the room, as after a death.
+
+use super::Directory;
+use crate::cluster::line::{self, AskError, Handlers, Line};
+use crate::cluster::nodes::{Node, Nodes};
+use crate::store::{NodeName, Owner, RoomKey};
+use bytes::Bytes;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use parlor_hub::Unmovable;
+use parlor_hub::cluster::tenure::Decision;
+use parlor_proto::RoomCode;
+use parlor_server::embed::{Shards, lock};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use thiserror::Error;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// How long members have to open their connections. Who is slower opens one after the move.
+const WARM: Duration = Duration::from_millis(500);
+/// Pause before the store is asked again whose a room is.
+const AGAIN: Duration = Duration::from_millis(250);
+/// Rooms that a draining node moves at the same time.
+const AT_ONCE: usize = 64;
+/// Pause between two of them: their members shake hands with the other node.
+const STAGGER: Duration = Duration::from_millis(10);
+/// How often a draining node looks for rooms to move, and when it tries one again.
+const LOOK: Duration = Duration::from_millis(250);
+const RETRY: Duration = Duration::from_secs(2);
+
+/// The question how many rooms a node takes.
+const PLACES: &str = "rooms/places";
+
+/// The answer to it.
+#[derive(Serialize, Deserialize)]
+struct Places {
+    free: usize,
+}
+
+/// Why a room was not moved. It goes on where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum MoveError {
+    #[error(transparent)]
+    Unmovable(#[from] Unmovable),
+    #[error("no other node of this build takes rooms: admin.nodes lists the nodes")]
+    NoNode,
+    #[error("node {0} takes no rooms, has another build, or is the room's own: admin.nodes lists the nodes")]
+    NotThere(NodeName),
+    #[error("node {0} has no place for a room")]
+    Full(NodeName),
+    #[error("{0}")]
+    Unreached(AskError),
+    #[error("this node is cut off from the store, and decides nothing")]
+    Lapsed,
+    #[error("the store did not take the move: the room goes on at its node. Try again")]
+    NotTaken,
+    #[error("the server is going down")]
+    Stopped,
+}
+
+/// What came of moves.
+#[derive(Debug, Default)]
+pub(super) struct MoveCounts {
+    moved: AtomicU64,
+    put_off: AtomicU64,
+    called_off: AtomicU64,
+    /// Time for which rooms that moved served nobody here, in µs.
+    frozen_us: AtomicU64,
+}
+
+/// A move that was announced.
+struct Announced<'a> {
+    shards: &'a Shards,
+    code: RoomCode,
+    to: &'a Node,
+}
+
+impl Directory {
+    /// Counts of moves, by what came of them.
+    pub(crate) fn moves(&self) -> [(&'static str, u64); 3] {
+        let MoveCounts { moved, put_off, called_off, .. } = &self.0.moves;
+        [("moved", moved), ("put_off", put_off), ("called_off", called_off)]
+            .map(|(what, count)| (what, count.load(Ordering::Relaxed)))
+    }
+
+    /// How long rooms that moved have served nobody, in all.
+    pub(crate) fn moves_frozen(&self) -> Duration {
+        Duration::from_micros(self.0.moves.frozen_us.load(Ordering::Relaxed))
+    }
+
+    /// Moves a room of this node to `to`, or to the least busy node. Returns where it is now.
+    pub(crate) async fn move_room(
+        &self,
+        code: RoomCode,
+        to: Option<NodeName>,
+    ) -> Result<NodeName, MoveError> {
+        let directory = self.clone();
+        // To its end, also if whoever asked for it goes away.
+        let moving = tokio::spawn(async move { directory.try_move(code, to).await });
+        let moved = moving.await.unwrap_or(Err(MoveError::Stopped));
+        match &moved {
+            Ok(node) => {
+                self.0.moves.moved.fetch_add(1, Ordering::Relaxed);
+                tracing::info!(%code, %node, "a room was moved");
+            }
+            Err(MoveError::NotTaken) => {
+                self.0.moves.called_off.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%code, "a move was called off: the store did not take it");
+            }
+            Err(error) => {
+                self.0.moves.put_off.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(%code, %error, "a room is not moved");
+            }
+        }
+        moved
+    }
+
+    async fn try_move(&self, code: RoomCode, to: Option<NodeName>) -> Result<NodeName, MoveError> {
+        let (shards, line) = self.0.served.get().ok_or(MoveError::Stopped)?;
+        let nodes = self.0.nodes.get();
+        let to = self.destination(&nodes, line, to).await?;
+        self.may_offer()?;
+        let address = to.address.clone();
+        shards.announce_move(code, address).await.map_err(|_| MoveError::Stopped)??;
+        sleep(WARM).await;
+        self.give(Announced { shards, code, to }).await?;
+        Ok(to.id.clone())
+    }
+
+    /// Finds the node that a room moves to: the least busy one that has a place, or the named one.
+    async fn destination<'a>(
+        &self,
+        nodes: &'a Nodes,
+        line: &Line,
+        to: Option<NodeName>,
+    ) -> Result<&'a Node, MoveError> {
+        let open = nodes.open().filter(|node| node.id != self.0.node && node.build == self.0.build);
+        let mut open: Vec<&Node> = open.filter(|node| to.as_ref().is_none_or(|to| node.id == *to)).collect();
+        open.sort_by_key(|node| node.load.permille);
+        let mut why = to.map_or(MoveError::NoNode, MoveError::NotThere);
+        for node in open {
+            match line.ask(&node.id, PLACES, Bytes::new()).await {
+                Ok(answer) if serde_json::from_slice(&answer).is_ok_and(|places: Places| places.free > 0) => {
+                    return Ok(node);
+                }
+                Ok(_) => why = MoveError::Full(node.id.clone()),
+                Err(error) => why = MoveError::Unreached(error),
+            }
+        }
+        Err(why)
+    }
+
+    /// Answers other nodes how many rooms this one takes.
+    pub(in crate::cluster) fn answer_line(&self, handlers: &mut Handlers) {
+        let directory = self.clone();
+        handlers.on(PLACES, move |_, _| {
+            let directory = directory.clone();
+            async move {
+                let free = match directory.0.served.get() {
+                    Some((shards, _)) if directory.0.standing.get().may(Decision::Take) => {
+                        shards.stats().await.rooms_free
+                    }
+                    _ => 0,
+                };
+                line::write(&Places { free })
+            }
+        });
+    }
+
+    fn may_offer(&self) -> Result<Owner, MoveError> {
+        let owner = self.owner().filter(|_| self.0.standing.get().may(Decision::Offer));
+        owner.ok_or(MoveError::Lapsed)
+    }
+
+    /// Gives an announced room away.
+    async fn give(&self, announced: Announced<'_>) -> Result<(), MoveError> {
+        let Announced { shards, code, to } = announced;
+        let from = match self.may_offer() {
+            Ok(from) => from,
+            Err(lapsed) => {
+                let _ = shards.call_move_off(code).await;
+                return Err(lapsed);
+            }
+        };
+        let snapshot = shards.seal(code).await.map_err(|_| MoveError::Stopped)??;
+        let sealed = Instant::now();
+        let key = lock(&self.0.rooms).get(&code).map(|own| own.new.key());
+        // Without one the room has ended, or another node has it: reconciling ends it here.
+        let key = key.ok_or(Unmovable::NoRoom)?;
+        let owner = Owner { node: to.id.as_str().to_owned(), incarnation: to.incarnation };
+        let given = self.0.store.give_live_room(&key, (&from, &owner), &to.address, &snapshot).await;
+        if !matches!(given, Ok(Some(_)))
+            && let Some(term) = self.keep(&key).await
+        {
+            self.with_own(code, &key.uid, |own| own.new.term = term);
+            let _ = shards.unseal(code, term).await;
+            return Err(MoveError::NotTaken);
+        }
+        self.forget(code, &key.uid);
+        let _ = shards.move_room(code, to.address.clone()).await;
+        let frozen_us = u64::try_from(sealed.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.0.moves.frozen_us.fetch_add(frozen_us, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Keeps a room whose move was not taken, as far as is known. Returns its term, if it is this node's still. Waits for the
+    /// store: a room that may be another node's serves nobody here.
+    async fn keep(&self, key: &RoomKey) -> Option<u64> {
+        loop {
+            if let Some(owner) = self.owner() {
+                match self.0.store.keep_live_room(key, &owner).await {
+                    Ok(term) => return term,
+                    Err(error) => {
+                        tracing::debug!(code = %key.code, %error, "a room stands still: the store does not say whose it is");
+                    }
+                }
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// Moves the rooms of this node away while it drains.
+    pub(super) async fn move_all(self) {
+        let mut tried: HashMap<RoomCode, Instant> = HashMap::new();
+        let mut moving = JoinSet::new();
+        loop {
+            sleep(LOOK).await;
+            while moving.try_join_next().is_some() {}
+            if self.0.standing.get() != parlor_hub::cluster::tenure::Standing::Draining {
+                tried.clear();
+                continue;
+            }
+            tried.retain(|_, at| at.elapsed() < RETRY);
+            let codes: Vec<RoomCode> = lock(&self.0.rooms).keys().copied().collect();
+            for code in codes {
+                if moving.len() >= AT_ONCE {
+                    break;
+                }
+                if tried.contains_key(&code) {
+                    continue;
+                }
+                tried.insert(code, Instant::now());
+                let directory = self.clone();
+                moving.spawn(async move { drop(directory.move_room(code, None).await) });
+                sleep(STAGGER).await;
+            }
+        }
+    }
+}
