@@ -270,7 +270,9 @@ impl Meter {
         let diagnostics = room.diagnostics();
         let updates =
             if room.is_host() { diagnostics.updates_published } else { diagnostics.updates_decoded };
-        hud.figures.push_updates(u32::try_from(updates - self.updates).unwrap_or(u32::MAX));
+        // Another server's stream counts from zero again.
+        let new = updates.saturating_sub(self.updates);
+        hud.figures.push_updates(u32::try_from(new).unwrap_or(u32::MAX));
         self.updates = updates;
         if let Some(rtt) = diagnostics.rtt {
             hud.figures.push_rtt_ms(u32::try_from(rtt.as_millis()).unwrap_or(u32::MAX));
