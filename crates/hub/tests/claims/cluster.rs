@@ -366,6 +366,12 @@ impl Cluster {
         self.settle();
     }
 
+    /// Lets a member leave.
+    pub(crate) fn leave(&mut self, at: At) {
+        self.ends.get_mut(&at).expect("it is there").session.close(CloseReason::Left, self.now);
+        self.settle();
+    }
+
     /// Writes who is in each room, as a node does once a second.
     pub(crate) fn write_rosters(&mut self) {
         let query = RoomQuery { limit: usize::MAX, rosters: true, ..RoomQuery::default() };

@@ -64,7 +64,7 @@ fn what_cannot_move_is_told_before_anything_happens() {
 #[test]
 fn threat_34_a_sealed_room_takes_nothing_and_says_nothing() {
     let mut cluster = Cluster::new(2);
-    let seats = cluster.room_of(RoomKind::PlayerHosted, &["ada", "bob"]);
+    let seats = cluster.room_of(RoomKind::PlayerHosted, &["ada", "bob", "cy"]);
     let code = cluster.welcome(seats[0].at).code;
     assert_eq!(cluster.announce(0, code, TO), Ok(()));
     let snapshot = cluster.seal(0, code).expect("it was announced");
@@ -72,6 +72,8 @@ fn threat_34_a_sealed_room_takes_nothing_and_says_nothing() {
     cluster.say_ordered(seats[0].at);
     assert_eq!(cluster.orders(seats[1].at).len(), heard);
     assert_eq!(cluster.seal(0, code).err(), Some(Unmovable::Busy), "once");
+    cluster.leave(seats[2].at);
+    assert_eq!(cluster.names(0, code), ["ada", "bob", "cy"], "as the snapshot says");
     // What was said meanwhile comes by the way that the room goes: here it stays.
     cluster.unseal(0, code, 2);
     let ada = cluster.resume(&seats[0]);
