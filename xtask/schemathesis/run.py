@@ -30,7 +30,7 @@ ROLES = ["nobody", "player", "server", "admin"]
 # For players with an open JSON socket, which schemathesis has not. Tests of the services ask them with one.
 NEEDS_SOCKET = {"presence.set", "turn.subscribe", "turn.unsubscribe"} | {f"matchmaking.{name}" for name in ("enter", "read", "leave", "confirm", "opened", "again")}
 # For nodes of a cluster. The server here is alone. Tests of nodes ask them.
-NEEDS_CLUSTER = {"admin.nodes", "admin.where", "admin.drain", "admin.undrain"}
+NEEDS_CLUSTER = {"admin.nodes", "admin.where", "admin.drain", "admin.undrain", "admin.move_live_room"}
 
 
 def main():
