@@ -87,9 +87,9 @@ pub enum Event {
         /// [`Reopened`](Event::Reopened) follows.
         state_resynced: bool,
     },
-    /// The room goes on at another server, with this process as the player that it was: its server is gone, or has moved
-    /// the room there. The game goes on: players have their ids, and the host has its world. Reads return the last known state until
-    /// the new server has all of it. If the connection was lost before, [`Reconnected`](Event::Reconnected) comes first.
+    /// The room goes on at another server: its server is gone, or has moved the room. Players keep their ids, and the
+    /// host has its world. Reads return the last known state until the new server has all of it. If the connection was
+    /// lost before, [`Reconnected`](Event::Reconnected) comes first.
     Reopened {
         /// Whether messages may have been lost: what the old server had taken and not passed on. None is delivered
         /// twice.

@@ -1,47 +1,19 @@
 //! The hub's indexes of users and labels, against a search of all rooms.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
+#[path = "common/named.rs"]
+mod named;
+
 use core::str;
-use parlor_hub::admission_policy::{
-    AdmissionPolicy, AdmitAll, Admitted, Guess, GuessLimits, Guesses, Outcome,
-};
+use named::Named;
+use parlor_hub::admission_policy::{AdmitAll, GuessLimits, Guesses};
 use parlor_hub::{Config, Hub, MatchFilter, Origin, Output, RoomPage, RoomQuery, USER_SEATS_MAX, UserSeats};
 use parlor_impair::Rng;
 use parlor_proto::session::{Event, Session};
-use parlor_proto::wire::handshake::{Auth, Hello, Intent, Refusal, RoomKind, RoomSettings};
+use parlor_proto::wire::handshake::{Auth, Hello, Intent, RoomKind, RoomSettings};
 use parlor_proto::{CloseReason, ConnectionId, Instant, LinkKind, RoomCode};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// A token names its user.
-#[derive(Debug)]
-struct Named(AdmitAll);
-
-impl AdmissionPolicy for Named {
-    fn begin_guess(&mut self, _: Origin, has_token: bool, now: Instant) -> Result<Guess, Duration> {
-        self.0.begin_guess(Origin::LOCAL, has_token, now)
-    }
-
-    fn charge_user(&mut self, _: &mut Guess, _: &Hello, _: &str, _: Instant) -> Result<(), Duration> {
-        Ok(())
-    }
-
-    fn settle_guess(&mut self, guess: Guess, _: Outcome, now: Instant) {
-        self.0.settle_guess(guess, Outcome::Right, now);
-    }
-
-    fn code_letters_extra(&self, _: Instant) -> usize {
-        0
-    }
-
-    fn admit(&mut self, hello: &Hello, _: Instant) -> Result<Admitted, Refusal> {
-        let user = match &hello.auth {
-            Auth::Token(token) => Some(str::from_utf8(token).unwrap().to_owned()),
-            _ => None,
-        };
-        Ok(Admitted { user, token: None })
-    }
-}
 
 struct House {
     hub: Hub,

@@ -350,11 +350,7 @@ impl Claims {
                 self.state = State::Refused;
                 Some(Claimed::Refused)
             }
-            session::Event::Rejected(_) | session::Event::Closed(_) => {
-                self.failed(Duration::ZERO, now);
-                Some(Claimed::Later)
-            }
-            // Before its welcome a session has nothing else to say, and before its seat nothing is taken.
+            // Another rejection, or the end. Before its seat nothing else is taken.
             _ => {
                 self.failed(Duration::ZERO, now);
                 Some(Claimed::Later)
@@ -365,17 +361,15 @@ impl Claims {
     /// Takes the session of a claim over if its server has the room under no lower term.
     fn take_seat(&mut self, seat: Box<Seat>, now: Instant) -> Claimed {
         let is_this_room = self.seat.as_ref().is_some_and(|known| known.uid == seat.uid);
-        let State::Asking(asking) = std::mem::take(&mut self.state) else { return Claimed::Later };
-        let Asking { session, link, welcome: Some(welcome) } = *asking else {
-            self.state = State::Dialling;
+        let State::Asking(asking) = std::mem::replace(&mut self.state, State::Dialling) else {
+            unreachable!("it waits for an answer")
+        };
+        let Asking { session, link, welcome } = *asking;
+        let is_owner = |claims: &mut Self| is_this_room && claims.seated(seat, claims.seed, now);
+        let Some(welcome) = welcome.filter(|_| is_owner(self)) else {
             self.failed(Duration::ZERO, now);
             return Claimed::Later;
         };
-        if !is_this_room || !self.seated(seat, self.seed, now) {
-            self.state = State::Dialling;
-            self.failed(Duration::ZERO, now);
-            return Claimed::Later;
-        }
         self.stop();
         (self.rhythm, self.silence) = (Rhythm::new(now), HubWatchdog::default());
         Claimed::Granted(Box::new(Granted { session, link, welcome }))

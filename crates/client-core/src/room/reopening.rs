@@ -23,8 +23,8 @@ impl RoomCore {
 
     /// Begins a claim: returns the address to dial, as a [redirect](Self::take_redirect) has it. Empty for the address
     /// where the room was. Any other name of that address is not dialled but fails, unless
-    /// [it may be asked](Self::claims_own): the room's server lives, and the session is resumed there. The result is reported to [`claim_connected`](Self::claim_connected) or
-    /// [`claim_failed`](Self::claim_failed).
+    /// [it may be asked](Self::claims_own): the room's server lives, and the session is resumed there. The result is
+    /// reported to [`claim_connected`](Self::claim_connected) or [`claim_failed`](Self::claim_failed).
     pub fn claim_begins(&mut self) -> Option<String> {
         self.connection.claim_begins()
     }

@@ -5,10 +5,10 @@
 //! [`Statement`] to run, and hears what came of it.
 //!
 //! A room *moves* with its sessions: the owner seals its copy, and gives the room away with a snapshot of it, in one
-//! statement. If it cannot know what came of that, the copy stays sealed until a second statement has kept the room, or
-//! found it given: it raises the term, so the first one changes nothing any more. The receiver *claims* a room that was given
-//! to it, and takes the snapshot out of the row by the same statement. A room whose owner is gone is claimed, too; without a
-//! snapshot its sessions begin anew.
+//! statement. If the owner gets no answer, the copy stays sealed until a second statement has kept the room, or found it
+//! given. The second statement raises the term, so the first one changes nothing any more. The receiver *claims* a room
+//! that was given to it, and takes the snapshot out of the row by the same statement. A room whose owner is gone is
+//! claimed, too; without a snapshot its sessions begin anew.
 //!
 //! A node's directory opens, compares and ends rooms by the rules of this machine, for all rooms of the node in one
 //! statement, and claims, gives and keeps one room in one statement each. The model checker drives the machine whole:
@@ -54,13 +54,13 @@ pub struct Row<N> {
 pub enum Statement {
     /// Insert the row again, with this node as the owner, if no room has the code.
     Enter(Term),
-    /// Make this node the owner under the next term, if the present one is dead or is this node. Takes the snapshot out, if
-    /// there is one.
+    /// Make this node the owner under the next term, if the present one is dead or is this node. Takes the snapshot
+    /// out, if there is one.
     Claim(Term),
     /// Make another node the owner under the next term, if this node owns the room; keep the snapshot for it.
     Give(Term),
-    /// Raise the term and make this incarnation of the node the owner, if the node owns the room: an earlier statement that
-    /// gives it away changes nothing then.
+    /// Raise the term and make this incarnation of the node the owner, if the node owns the room: an earlier statement
+    /// that gives it away changes nothing then.
     Keep(Term),
 }
 

@@ -139,8 +139,6 @@ impl Hub {
         };
         self.tell(room, enters, now);
         self.tell_of_link(room, member, connection, now);
-        self.tell_reachable(connection, now);
-        self.tell_seat(connection);
         self.outputs.push_back(Output::Event(joined));
     }
 

@@ -148,8 +148,6 @@ impl Hub {
         let seat = ClaimedSeat { member, name: pass.name.clone(), user: pass.user.clone(), link, spectates };
         self.tell(room, room::Input::Claimed { seat, how: Claimed::Continues }, now);
         self.tell_of_link(room, member, connection, now);
-        self.tell_reachable(connection, now);
-        self.tell_seat(connection);
         self.told_back(room, member, connection, false);
     }
 }

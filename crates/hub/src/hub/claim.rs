@@ -82,13 +82,14 @@ impl Hub {
         let (pass, term) = self.pass_of(connection)?;
         let moves_to = self.claimed_room(&pass).and_then(|room| self.announced_address(room));
         let others = self.cluster.as_ref()?.view.others.clone();
-        let mut elsewhere: Vec<String> = others.iter().map(|node| node.address.clone()).collect();
+        let mut elsewhere: Vec<&str> = others.iter().map(|node| node.address.as_str()).collect();
         // Shuffled for each member, so that those of a dead node do not all go to the same one.
         for at in 0..elsewhere.len().min(limits::ELSEWHERE_MAX) {
             let left = elsewhere.len() - at;
             elsewhere.swap(at, at + self.random.next_u32() as usize % left);
         }
         elsewhere.truncate(limits::ELSEWHERE_MAX);
+        let elsewhere = elsewhere.into_iter().map(str::to_owned).collect();
         let pass_bytes = pass.issue(self.pass_key()?);
         Some(Seat { term, uid: pass.uid.0, pass: pass_bytes, hedge_ms: 0, elsewhere, moves_to })
     }
@@ -121,10 +122,12 @@ impl Hub {
         if self.pass_key().is_none() {
             return;
         }
-        let is_meant = |room: RoomId| of.is_none_or(|of| of == room);
-        let seats =
-            self.connections.iter().filter(|(_, state)| state.seat.is_some_and(|(room, _)| is_meant(room)));
-        let mut connections: Vec<ConnectionId> = seats.map(|(connection, _)| *connection).collect();
+        let mut connections = match of {
+            Some(room) => self.members_of(room),
+            None => {
+                self.connections.iter().filter(|(_, state)| state.seat.is_some()).map(|(id, _)| *id).collect()
+            }
+        };
         connections.sort_unstable();
         for connection in connections {
             self.tell_seat(connection);
@@ -487,8 +490,6 @@ impl Hub {
         // A node cannot know what the one before it had acknowledged and not passed on.
         self.tell(room, room::Input::Claimed { seat, how: Claimed::Anew { gap: true } }, now);
         self.tell_of_link(room, member, connection, now);
-        self.tell_reachable(connection, now);
-        self.tell_seat(connection);
         self.outputs.push_back(Output::Event(HubEvent::Joined { code, member, name, connection, user }));
     }
 }

@@ -392,7 +392,7 @@ impl Hub {
         }
     }
 
-    /// Tells a room what is known of a member's link.
+    /// Handles a new link of a member: tells the room what is known of it, and the member how to claim its seat.
     fn tell_of_link(&mut self, room: RoomId, member: MemberId, connection: ConnectionId, now: Instant) {
         let Some(state) = self.connections.get(&connection) else { return };
         let (writable, carries) = (state.writable, state.carries);
@@ -402,6 +402,8 @@ impl Hub {
         if let Some(bytes_per_second) = carries {
             self.tell(room, room::Input::Path { member, bytes_per_second }, now);
         }
+        self.tell_reachable(connection, now);
+        self.tell_seat(connection);
     }
 
     /// Ends every room and admits no more clients. The goodbyes are sent with the next flush.

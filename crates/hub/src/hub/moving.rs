@@ -8,8 +8,8 @@
 //!   └──────────────────────┴────────────────────┘ members resume their sessions
 //! ```
 //!
-//! A sealed room takes nothing from its members and sends them nothing, so its snapshot is all that they have said and were
-//! told. The store changes the owner and keeps the snapshot in one statement. Whoever cannot know what came of that
+//! A sealed room takes nothing from its members and sends them nothing, so its snapshot has all that they have said and
+//! were told. The store changes the owner and keeps the snapshot in one statement. Whoever cannot know what came of that
 //! statement must not unseal.
 
 use super::seated::Move;
@@ -20,7 +20,6 @@ use crate::room;
 use crate::room::roster::Roster;
 use crate::room::snapshot::{MovedSeat, SNAPSHOT_BYTES_MAX, Snapshot};
 use bytes::Bytes;
-use parlor_proto::wire::control::LeaveReason;
 use parlor_proto::{CloseReason, ConnectionId, Instant, RoomCode, RoomId};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -121,13 +120,10 @@ impl Hub {
             let Some(state) = self.connections.get_mut(&connection) else { continue };
             state.is_sealed = false;
             state.session.set_sealed(false);
-            if state.away.is_some() {
-                continue;
+            if state.away.is_none() {
+                self.handle_disconnected(connection, now);
+                self.outputs.push_back(Output::Close { connection, reason: "move_called_off" });
             }
-            if !self.keep(connection, LeaveReason::ConnectionLost, now) {
-                self.forget(connection, LeaveReason::ConnectionLost, now);
-            }
-            self.outputs.push_back(Output::Close { connection, reason: "move_called_off" });
         }
         self.tell_seats(Some(id), now);
     }
@@ -204,7 +200,7 @@ impl Hub {
         }
     }
 
-    fn members_of(&self, id: RoomId) -> Vec<ConnectionId> {
+    pub(super) fn members_of(&self, id: RoomId) -> Vec<ConnectionId> {
         self.rooms.get(&id).map(|seated| seated.connections.values().copied().collect()).unwrap_or_default()
     }
 

@@ -265,8 +265,6 @@ impl Hub {
         self.drain_events(connection, now);
         self.tell(room, room::Input::Back { member, link }, now);
         self.tell_of_link(room, member, connection, now);
-        self.tell_reachable(connection, now);
-        self.tell_seat(connection);
         self.touch(connection, now);
         self.told_back(room, member, connection, false);
     }
@@ -407,11 +405,9 @@ impl Hub {
         self.stats.resumed += 1;
         self.tell(room, room::Input::Restarted { member, link }, now);
         self.tell_of_link(room, member, connection, now);
-        self.tell_reachable(connection, now);
         for (_, message) in missed.into_iter().filter(|(_, message)| is_news_still(message)) {
             self.send(connection, message, now);
         }
-        self.tell_seat(connection);
         self.told_back(room, member, connection, true);
     }
 }

@@ -1,9 +1,11 @@
 //! Hubs of a cluster with one store in memory, and their clients on virtual time, over links that lose nothing.
 
+#[path = "../common/named.rs"]
+mod named;
+
 use bytes::Bytes;
-use parlor_hub::admission_policy::{
-    AdmissionPolicy, AdmitAll, Admitted, Guess, GuessLimits, Guesses, Outcome,
-};
+use named::Named;
+use parlor_hub::admission_policy::{AdmitAll, GuessLimits, Guesses};
 use parlor_hub::cluster::pass::PassKey;
 use parlor_hub::cluster::placement::OpenNode;
 use parlor_hub::cluster::tenure::Standing;
@@ -15,8 +17,7 @@ use parlor_proto::session::{Event, Outgoing, Rejection, Session};
 use parlor_proto::wire::control::ToMember;
 use parlor_proto::wire::envelope::{Downward, Recipient, Upward};
 use parlor_proto::wire::handshake::{
-    self, Auth, Claim, Hello, Intent, Refusal, Resume, ResumeToken, RoomKind, RoomSettings, Welcome,
-    capability,
+    self, Auth, Claim, Hello, Intent, Resume, ResumeToken, RoomKind, RoomSettings, Welcome, capability,
 };
 use parlor_proto::{CloseReason, ConnectionId, Instant, LinkKind, MemberId, RoomCode, channel};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,36 +65,6 @@ struct Row {
     snapshot: Bytes,
     host: Option<MemberId>,
     epoch: u32,
-}
-
-/// A token names its user.
-#[derive(Debug)]
-struct Named(AdmitAll);
-
-impl AdmissionPolicy for Named {
-    fn begin_guess(&mut self, origin: Origin, has_token: bool, now: Instant) -> Result<Guess, Duration> {
-        self.0.begin_guess(origin, has_token, now)
-    }
-
-    fn charge_user(&mut self, _: &mut Guess, _: &Hello, _: &str, _: Instant) -> Result<(), Duration> {
-        Ok(())
-    }
-
-    fn settle_guess(&mut self, guess: Guess, outcome: Outcome, now: Instant) {
-        self.0.settle_guess(guess, outcome, now);
-    }
-
-    fn code_letters_extra(&self, _: Instant) -> usize {
-        0
-    }
-
-    fn admit(&mut self, hello: &Hello, _: Instant) -> Result<Admitted, Refusal> {
-        let user = match &hello.auth {
-            Auth::Token(token) => Some(core::str::from_utf8(token).expect("it is text").to_owned()),
-            Auth::Anonymous => None,
-        };
-        Ok(Admitted { user, token: None })
-    }
 }
 
 pub(crate) struct Cluster {

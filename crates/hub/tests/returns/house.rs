@@ -1,8 +1,10 @@
 //! A hub with its clients on virtual time, over links that lose nothing.
 
-use parlor_hub::admission_policy::{
-    AdmissionPolicy, AdmitAll, Admitted, Guess, GuessLimits, Guesses, Outcome,
-};
+#[path = "../common/named.rs"]
+mod named;
+
+use named::Named;
+use parlor_hub::admission_policy::{AdmitAll, GuessLimits, Guesses};
 use parlor_hub::{Config, Hub, HubEvent, Origin, Output};
 use parlor_proto::session::{Event, Outgoing, Rejection, Session};
 use parlor_proto::wire::control::{PlayerData, ToHub, ToMember};
@@ -20,36 +22,6 @@ use std::time::Duration;
 
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
 pub(crate) const REMEMBER: Duration = Duration::from_secs(600);
-
-/// A token names its user.
-#[derive(Debug)]
-struct Named(AdmitAll);
-
-impl AdmissionPolicy for Named {
-    fn begin_guess(&mut self, origin: Origin, has_token: bool, now: Instant) -> Result<Guess, Duration> {
-        self.0.begin_guess(origin, has_token, now)
-    }
-
-    fn charge_user(&mut self, _: &mut Guess, _: &Hello, _: &str, _: Instant) -> Result<(), Duration> {
-        Ok(())
-    }
-
-    fn settle_guess(&mut self, guess: Guess, outcome: Outcome, now: Instant) {
-        self.0.settle_guess(guess, outcome, now);
-    }
-
-    fn code_letters_extra(&self, _: Instant) -> usize {
-        0
-    }
-
-    fn admit(&mut self, hello: &Hello, _: Instant) -> Result<Admitted, Refusal> {
-        let user = match &hello.auth {
-            Auth::Token(token) => Some(core::str::from_utf8(token).unwrap().to_owned()),
-            Auth::Anonymous => None,
-        };
-        Ok(Admitted { user, token: None })
-    }
-}
 
 /// One end: a process of a player, over one connection.
 pub(crate) struct End {

@@ -41,8 +41,8 @@ impl Session {
         self.outbox.control.push_back(Frame::Resumed(Resumed { token: next }));
     }
 
-    /// Tells the client how to claim its seat at another node: in a packet with the Welcome or Resumed frame if that
-    /// was not sent yet. Dropped without a connection, since a resumed session is told anew.
+    /// Tells the client how to claim its seat at another node: in one packet with the Welcome or Resumed frame if that
+    /// was not sent yet. Does nothing without a connection: a session that is resumed gets a new seat.
     pub fn tell_seat(&mut self, seat: Seat) {
         debug_assert_eq!(self.role, Role::Server, "a hub gives seats");
         if self.is_attached() {

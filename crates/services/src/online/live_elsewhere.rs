@@ -71,7 +71,7 @@ pub(super) fn answer(services: &Services, handlers: &mut Handlers) {
         let services = of.clone();
         async move {
             let (realm, code, about) = asked(&body)?;
-            let to = about.to.as_deref().map(nodes::named).transpose();
+            let to = about.to.as_deref().map(|name| nodes::named("to", name)).transpose();
             let to = to.map_err(|failure| to_refusal(&failure))?;
             let moved = nodes::move_here(&services, &realm, code, to).await;
             line::write(&moved.map_err(|failure| to_refusal(&failure))?)

@@ -122,13 +122,9 @@ pub(super) async fn undrain(
 async fn order(services: &Services, input: NamedNode, state: NodeState) -> Result<OrderedNode, Failure> {
     services.cluster().ok_or_else(is_alone)?;
     let NamedNode { node } = input;
-    let serves = match node.parse::<NodeName>() {
-        Ok(name) => services.store().drain_node(&name, state == NodeState::Draining).await?,
-        Err(_) => false,
-    };
-    if !serves {
-        let sentence = "no node of this name serves: admin.nodes lists them";
-        return Err(Failure::new(Kind::NotFound, "no_such_node", sentence).at("node"));
+    let name = named("node", &node)?;
+    if !services.store().drain_node(&name, state == NodeState::Draining).await? {
+        return Err(no_such_node("node"));
     }
     Ok(OrderedNode { node, state: state.as_str() })
 }
@@ -156,7 +152,7 @@ pub(super) struct RoomPlace {
     term: u64,
     /// Where its members are.
     address: String,
-    /// Whether its node serves. If not, the room is over unless that node comes back, and is found no more after half a minute.
+    /// Whether its node serves. If not, another node reopens the room if its players come back within half a minute.
     is_served: bool,
 }
 
@@ -207,7 +203,7 @@ pub(super) async fn move_room(
     services.cluster().ok_or_else(is_alone)?;
     let (realm, by) = services.account_of(&caller)?;
     let code = live::code("code", &input.code)?;
-    let to = input.to.as_deref().map(named).transpose()?;
+    let to = input.to.as_deref().map(|name| named("to", name)).transpose()?;
     let moved = match live_elsewhere::node_of(&services, &realm, code).await? {
         Some(owner) => live_elsewhere::move_room(&services, &owner, &realm, code, to.as_ref()).await?,
         None => move_here(&services, &realm, code, to).await?,
@@ -230,10 +226,14 @@ pub(super) async fn move_here(
     Ok(MovedRoom { code: code.as_str().to_owned(), node: node.as_str().to_owned() })
 }
 
-/// Reads the name of a node.
-pub(super) fn named(name: &str) -> Result<NodeName, Failure> {
+/// Reads the name of a node in a field.
+pub(super) fn named(field: &'static str, name: &str) -> Result<NodeName, Failure> {
+    name.parse().map_err(|_| no_such_node(field))
+}
+
+fn no_such_node(field: &'static str) -> Failure {
     let sentence = "no node of this name serves: admin.nodes lists them";
-    name.parse().map_err(|_| Failure::new(Kind::NotFound, "no_such_node", sentence).at("to"))
+    Failure::new(Kind::NotFound, "no_such_node", sentence).at(field)
 }
 
 fn failure(code: RoomCode, error: &MoveError) -> Failure {

@@ -3,15 +3,16 @@
 use super::Store;
 use super::cluster::{Owner, RoomKey};
 use super::error::StoreError;
-use super::sql::{Done, Sql, TableRow, now_us, params};
+use super::sql::{Done, Sql, TableRow, is_of_serving, now_us, params};
 use parlor_server::realm::Realm;
 
 /// The condition that the owner of a row is dead: its incarnation is over, or its lease is.
 macro_rules! is_dead {
     () => {
         concat!(
-            "NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = r.node AND n.incarnation = r.incarnation
-                 AND n.state <> 'gone' AND n.lease_until >= ",
+            "NOT EXISTS (SELECT 1 FROM nodes n WHERE ",
+            is_of_serving!("r"),
+            " AND n.lease_until >= ",
             now_us!(),
             ")"
         )

@@ -99,7 +99,7 @@ impl Game {
         }
     }
 
-    /// Plays until all are told that the room goes on at another node, and read what its host has set since.
+    /// Plays until each member has [`Event::Reopened`] and reads a state that the host has set after it.
     fn goes_on(&mut self, gap: bool) {
         let ids: Vec<_> = self.members.iter().map(|member| member.room.local_id().unwrap()).collect();
         let is_told = |member: &Member| member.told.contains(&Event::Reopened { gap });

@@ -1,8 +1,8 @@
 //! Moves: this node gives a room to another one, with the sessions of its members.
 //!
-//! The members first open connections to the other node. Then the room is sealed here, and the store gives it away together
-//! with its snapshot, in one statement: whatever fails, the room is at one node. The first member that asks the other node
-//! brings it the room, as after a death.
+//! The members first open connections to the other node. Then the room is sealed here, and the store gives it away
+//! with its snapshot, in one statement: whatever fails, the room is at one node. The first member that asks the other
+//! node brings it the room, as after a death.
 
 use super::Directory;
 use crate::cluster::line::{self, AskError, Handlers, Line};
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use parlor_hub::Unmovable;
-use parlor_hub::cluster::tenure::Decision;
+use parlor_hub::cluster::tenure::{Decision, Standing};
 use parlor_proto::RoomCode;
 use parlor_server::embed::{Shards, lock};
 use serde::{Deserialize, Serialize};
@@ -100,7 +100,7 @@ impl Directory {
         to: Option<NodeName>,
     ) -> Result<NodeName, MoveError> {
         let directory = self.clone();
-        // To its end, also if whoever asked for it goes away.
+        // In a task: the move goes on if its request is dropped.
         let moving = tokio::spawn(async move { directory.try_move(code, to).await });
         let moved = moving.await.unwrap_or(Err(MoveError::Stopped));
         match &moved {
@@ -208,8 +208,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Keeps a room whose move was not taken, as far as is known. Returns its term, if it is this node's still. Waits for the
-    /// store: a room that may be another node's serves nobody here.
+    /// Keeps a room whose move may have failed. Returns its new term; `None` if it is another node's. Asks the store
+    /// until it answers: a room that may be another node's serves nobody here.
     async fn keep(&self, key: &RoomKey) -> Option<u64> {
         loop {
             if let Some(owner) = self.owner() {
@@ -231,7 +231,7 @@ impl Directory {
         loop {
             sleep(LOOK).await;
             while moving.try_join_next().is_some() {}
-            if self.0.standing.get() != parlor_hub::cluster::tenure::Standing::Draining {
+            if self.0.standing.get() != Standing::Draining {
                 tried.clear();
                 continue;
             }
