@@ -4,10 +4,12 @@
 //! The program is `target/debug/parlor`, or the one that `PARLOR_BIN` names.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers are part of it")]
 
+mod gate;
 mod node;
 mod postgres;
 mod relay;
 
+pub use gate::{Gate, Step};
 pub use node::{Cluster, Node};
 pub use postgres::Postgres;
 pub use relay::Relay;

@@ -1,5 +1,6 @@
 //! Nodes, and what is asked of them.
 
+use crate::gate::{Gate, Step};
 use crate::postgres::Postgres;
 use crate::relay::Relay;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -71,6 +72,23 @@ impl Cluster {
 
     /// Starts a node with more options, and waits until it holds its lease.
     pub async fn start_with(&self, name: &str, options: &[&str]) -> Node {
+        self.start_as(name, options, &[]).await
+    }
+
+    /// Starts a node that ends at once and whose time of day is wrong, by `+1h` for example.
+    pub async fn start_wrong_by(&self, name: &str, wrong_by: &str) -> Node {
+        let library = faketime().expect("libfaketime is there: apt-get install faketime");
+        let env = [
+            ("LD_PRELOAD", library.to_str().unwrap()),
+            ("FAKETIME", wrong_by),
+            // The time since the machine has started stays right.
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+            ("DONT_FAKE_MONOTONIC", "1"),
+        ];
+        self.start_as(name, &["--drain-time", "0"], &env).await
+    }
+
+    async fn start_as(&self, name: &str, options: &[&str], env: &[(&str, &str)]) -> Node {
         let relay = Relay::to_socket(self.server.clone()).await;
         let store = format!(
             "postgres://parlor@{}/postgres?application_name={name}-{schema}&options=-csearch_path%3D{schema}",
@@ -97,6 +115,7 @@ impl Cluster {
             .arg("--operator-key")
             .arg(folder.join("operator.pub"))
             .env("PARLOR_REGISTRY", folder.join(name))
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true);
@@ -128,6 +147,17 @@ impl Cluster {
         let line = format!("{}#{fingerprint}", relay.addr);
         assert_eq!(self.scratch.operator.execute(&write, &[&line, &node]).await.unwrap(), 1);
         relay
+    }
+
+    /// Keeps the commits of a step of moves waiting.
+    pub async fn gate(&self, step: Step) -> Gate {
+        Gate::close(&self.scratch, step).await
+    }
+
+    /// Says that a node has another build than it has.
+    pub async fn change_build(&self, node: &str) {
+        let write = format!("UPDATE {}.nodes SET build = 'other' WHERE id = $1", self.scratch.schema);
+        assert_eq!(self.scratch.operator.execute(&write, &[&node]).await.unwrap(), 1);
     }
 
     /// The value of a column of a node's row.
@@ -163,13 +193,22 @@ impl Node {
 
     /// The status and the answer to a request of an operator.
     pub async fn ask(&self, method: &str, path: &str) -> (u16, Value) {
-        self.asking(method, path).await
+        let body = if method == "POST" { "{}" } else { "" };
+        self.asking(method, path, body).await
     }
 
-    /// The same, to wait for elsewhere.
-    pub fn asking(&self, method: &str, path: &str) -> impl Future<Output = (u16, Value)> + Send + use<> {
+    /// Moves a room to another node. To wait for elsewhere.
+    pub fn moving(&self, code: &str, to: &str) -> impl Future<Output = (u16, Value)> + Send + use<> {
+        self.asking("POST", &format!("/admin/live/{code}/move"), &format!(r#"{{"to":"{to}"}}"#))
+    }
+
+    fn asking(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> impl Future<Output = (u16, Value)> + Send + use<> {
         let (token, host) = (&self.token, "Host: localhost\r\nConnection: close");
-        let body = if method == "POST" { "{}" } else { "" };
         let head = format!("{method} /v1{path} HTTP/1.1\r\n{host}\r\nAuthorization: Bearer {token}\r\n");
         let (addr, request) = (self.addr(), format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
         async move {
@@ -255,6 +294,13 @@ fn socket_of(server: &str) -> PathBuf {
     let place = server.split_once('@').unwrap().1.split('/').next().unwrap();
     let (folder, port) = place.rsplit_once(':').unwrap();
     PathBuf::from(folder.replace("%2F", "/")).join(format!(".s.PGSQL.{port}"))
+}
+
+/// The library that gives a process another time of day: `/usr/lib/MACHINE/faketime/libfaketimeMT.so.1`.
+fn faketime() -> Option<PathBuf> {
+    let machines = std::fs::read_dir("/usr/lib").ok()?.filter_map(Result::ok);
+    let mut libraries = machines.map(|machine| machine.path().join("faketime/libfaketimeMT.so.1"));
+    libraries.find(|library| library.exists())
 }
 
 /// The program that is tested.

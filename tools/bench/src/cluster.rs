@@ -1,4 +1,5 @@
-//! Cost of a second node: the same load at one server and at two nodes that share a PostgreSQL store, in turns.
+//! Cost of a second node: the same load at one server, at two servers, and at two nodes that share a PostgreSQL store, in
+//! turns.
 //!
 //! All servers run on one core, so two nodes have no more processor than one server. The figures say what a node adds,
 //! not what two machines carry.
@@ -54,12 +55,56 @@ impl Part {
     }
 }
 
+/// Which servers share the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Setup {
+    /// One with two shards.
+    Server,
+    /// Two that know nothing of each other, with one shard each.
+    Servers,
+    /// The same as nodes of a cluster.
+    Nodes,
+}
+
+impl Setup {
+    fn as_str(self) -> &'static str {
+        match self {
+            Setup::Server => "one server",
+            Setup::Servers => "two servers",
+            Setup::Nodes => "two nodes",
+        }
+    }
+
+    /// Those of a part: a turn room's players are at two servers only if these are nodes.
+    fn of(part: Part) -> &'static [Setup] {
+        match part {
+            Part::Idle | Part::Relay => &[Setup::Server, Setup::Servers, Setup::Nodes],
+            Part::Turns => &[Setup::Server, Setup::Nodes],
+        }
+    }
+
+    fn start(self, cores: Cores, store: &str) -> anyhow::Result<Vec<Server>> {
+        let shards = |number: u8| ["--shards".to_owned(), number.to_string()];
+        let store = ["--store".to_owned(), store.to_owned()];
+        let node = |number: u8| ["--node".to_owned(), format!("bench-{number}")];
+        let servers = match self {
+            Setup::Server => vec![[shards(2), store].concat()],
+            Setup::Servers => vec![shards(1).to_vec(), shards(1).to_vec()],
+            Setup::Nodes => {
+                vec![[shards(1), store.clone(), node(0)].concat(), [shards(1), store, node(1)].concat()]
+            }
+        };
+        let start = |more: &Vec<String>| Server::start(cores, &Settings { more, ..Settings::default() });
+        servers.iter().map(start).collect()
+    }
+}
+
 /// One row.
 #[derive(Debug, Serialize)]
 struct Row {
     part: Part,
-    /// Nodes of the cluster; 1 for a server alone.
-    nodes: usize,
+    servers: Setup,
     figure: Option<f64>,
     unit: &'static str,
     us_p50: Option<u32>,
@@ -79,9 +124,9 @@ pub(crate) async fn run(cores: Cores, args: &ClusterArgs) -> anyhow::Result<()> 
     let mut rows = Vec::new();
     for part in Part::ALL {
         for _ in 0..args.turns {
-            for nodes in [1, 2] {
-                tell(&format!("{}, {nodes} of them", part.as_str()));
-                rows.push(row(cores, part, nodes, args).await?);
+            for setup in Setup::of(part) {
+                tell(&format!("{}, {}", part.as_str(), setup.as_str()));
+                rows.push(row(cores, part, *setup, args).await?);
             }
         }
     }
@@ -94,8 +139,8 @@ pub(crate) async fn run(cores: Cores, args: &ClusterArgs) -> anyhow::Result<()> 
     print("cluster", args.common.json, &setting, &rows, &notes, &table(&rows))
 }
 
-async fn row(cores: Cores, part: Part, nodes: usize, args: &ClusterArgs) -> anyhow::Result<Row> {
-    let servers = servers(cores, nodes, &args.store)?;
+async fn row(cores: Cores, part: Part, setup: Setup, args: &ClusterArgs) -> anyhow::Result<Row> {
+    let servers = setup.start(cores, &args.store)?;
     let store = store_time()?;
     let seconds = Duration::from_secs_f64(args.seconds);
     let (figure, spent, [us_p50, us_p99], void) = match part {
@@ -105,8 +150,8 @@ async fn row(cores: Cores, part: Part, nodes: usize, args: &ClusterArgs) -> anyh
             let (began, earlier) = (Instant::now(), Spent::so_far_of(&pids)?);
             sleep(seconds).await;
             let spent = Spent::so_far_of(&pids)?.since(earlier, began.elapsed());
-            #[expect(clippy::cast_precision_loss, reason = "there are two")]
-            let each = spent.usage().server_cpu_percent / nodes as f64;
+            #[expect(clippy::cast_precision_loss, reason = "there are two at most")]
+            let each = spent.usage().server_cpu_percent / servers.len() as f64;
             (Some(each), spent, [None; 2], None)
         }
         Part::Relay => {
@@ -135,7 +180,7 @@ async fn row(cores: Cores, part: Part, nodes: usize, args: &ClusterArgs) -> anyh
     let usage = spent.usage();
     Ok(Row {
         part,
-        nodes,
+        servers: setup,
         figure,
         unit: part.unit(),
         us_p50,
@@ -145,22 +190,6 @@ async fn row(cores: Cores, part: Part, nodes: usize, args: &ClusterArgs) -> anyh
         generator_cpu_percent: usage.generator_cpu_percent,
         void,
     })
-}
-
-/// One server with two shards, or as many nodes with one each.
-fn servers(cores: Cores, nodes: usize, store: &str) -> anyhow::Result<Vec<Server>> {
-    let start = |node: Option<usize>| {
-        let mut more = vec!["--store".to_owned(), store.to_owned(), "--shards".to_owned()];
-        match node {
-            None => more.push("2".to_owned()),
-            Some(number) => more.extend(["1".to_owned(), "--node".to_owned(), format!("bench-{number}")]),
-        }
-        Server::start(cores, &Settings { more: &more, ..Settings::default() })
-    };
-    match nodes {
-        1 => Ok(vec![start(None)?]),
-        nodes => (0..nodes).map(|number| start(Some(number))).collect(),
-    }
 }
 
 /// Processor time of all processes of PostgreSQL on this machine. A session that has ended is not in it.
@@ -182,20 +211,26 @@ fn store_time() -> anyhow::Result<CpuTime> {
 
 /// Compares the medians of a part.
 fn conclusion(part: Part, rows: &[Row]) -> String {
-    let of = |nodes| {
-        let counts = |row: &&Row| row.part == part && row.nodes == nodes && row.void.is_none();
-        median(rows.iter().filter(counts).filter_map(|row| row.figure).collect())
+    let of = |setup: &Setup| {
+        let counts = |row: &&Row| row.part == part && row.servers == *setup && row.void.is_none();
+        let median = median(rows.iter().filter(counts).filter_map(|row| row.figure).collect())?;
+        Some((setup, median))
     };
-    match (of(1), of(2)) {
-        (Some(alone), Some(both)) => {
-            let ratio = both / alone;
-            format!(
-                "{}: {both:.2} {} with two nodes, {alone:.2} with one server: {ratio:.2} times",
-                part.as_str(),
-                part.unit()
-            )
-        }
-        _ => format!("{}: no rows to compare, the others are void", part.as_str()),
+    let all: Vec<_> = Setup::of(part).iter().filter_map(of).collect();
+    let nodes = all.iter().find(|(setup, _)| **setup == Setup::Nodes).map(|(_, figure)| *figure);
+    let to = |(setup, figure): &(&Setup, f64)| {
+        let of =
+            nodes.filter(|_| **setup != Setup::Nodes).map(|nodes| format!(" ({:.2} times)", nodes / figure));
+        format!("{} {figure:.2}{}", setup.as_str(), of.unwrap_or_default())
+    };
+    match all.len() {
+        0 | 1 => format!("{}: no rows to compare, the others are void", part.as_str()),
+        _ => format!(
+            "{}, {}: {}",
+            part.as_str(),
+            part.unit(),
+            all.iter().map(to).collect::<Vec<_>>().join(", ")
+        ),
     }
 }
 
@@ -204,7 +239,7 @@ fn table(rows: &[Row]) -> Table {
         rows,
         &[
             ("part", |row| row.part.as_str().to_owned()),
-            ("nodes", |row| row.nodes.to_string()),
+            ("servers", |row| row.servers.as_str().to_owned()),
             ("figure", |row| figure(row.figure, 2)),
             ("unit", |row| row.unit.to_owned()),
             ("p50 ms", |row| ms(row.us_p50)),
@@ -221,10 +256,10 @@ fn table(rows: &[Row]) -> Table {
 mod tests {
     use super::*;
 
-    fn row(nodes: usize, figure: f64, void: Option<&str>) -> Row {
+    fn row(servers: Setup, figure: f64, void: Option<&str>) -> Row {
         Row {
             part: Part::Turns,
-            nodes,
+            servers,
             figure: Some(figure),
             unit: Part::Turns.unit(),
             us_p50: None,
@@ -239,17 +274,14 @@ mod tests {
     #[test]
     fn medians_of_rows_that_count_are_compared() {
         let rows = [
-            row(1, 100.0, None),
-            row(2, 80.0, None),
-            row(1, 120.0, None),
-            row(2, 9.0, Some("slow")),
-            row(1, 90.0, None),
+            row(Setup::Server, 100.0, None),
+            row(Setup::Nodes, 80.0, None),
+            row(Setup::Server, 120.0, None),
+            row(Setup::Nodes, 9.0, Some("slow")),
+            row(Setup::Server, 90.0, None),
         ];
         let said = conclusion(Part::Turns, &rows);
-        assert!(
-            said.starts_with("turns: 80.00 moves/s with two nodes, 100.00 with one server: 0.80 times"),
-            "{said}"
-        );
+        assert_eq!(said, "turns, moves/s: one server 100.00 (0.80 times), two nodes 80.00");
         assert!(conclusion(Part::Idle, &rows).contains("no rows to compare"));
     }
 }

@@ -127,6 +127,9 @@ pub(crate) struct Member {
     wakes_at: Option<Instant>,
     /// The receiver of the seat's result.
     answer: Option<oneshot::Sender<Result<Seat, Away>>>,
+    /// Why its session ended.
+    closed: Option<CloseReason>,
+    has_seat: bool,
 }
 
 enum Voice {
@@ -153,7 +156,18 @@ impl Member {
             WishedVoice::Datagrams => Voice::Datagrams { knocks_at: Some(now) },
         };
         let (room, others) = (wish.room, wish.others);
-        Member { room, others, voice, link, held: None, rhythm: None, wakes_at: None, answer: Some(answer) }
+        Member {
+            room,
+            others,
+            voice,
+            link,
+            held: None,
+            rhythm: None,
+            wakes_at: None,
+            answer: Some(answer),
+            closed: None,
+            has_seat: false,
+        }
     }
 
     /// Its room, by the bench's count.
@@ -190,8 +204,10 @@ impl Member {
                             latency_us.into_iter().for_each(&mut arrived);
                         }
                         Event::Welcome(welcome) => {
-                            answer(&mut self.answer, Ok(Seat { code: Some(welcome.code) }))
+                            self.has_seat = true;
+                            answer(&mut self.answer, Ok(Seat { code: Some(welcome.code) }));
                         }
+                        Event::Closed(why) => self.closed = Some(why),
                         Event::Rejected(away) => answer(&mut self.answer, Err(Away::of(away))),
                         _ => {}
                     }
@@ -200,7 +216,7 @@ impl Member {
             Voice::Datagrams { knocks_at } => match stamp::read(&packet.bytes, now) {
                 Some(latency_us) => arrived(latency_us),
                 None if packet.bytes[..] == self.room.to_be_bytes() => {
-                    *knocks_at = None;
+                    (*knocks_at, self.has_seat) = (None, true);
                     answer(&mut self.answer, Ok(Seat { code: None }));
                 }
                 None => {}
@@ -240,7 +256,8 @@ impl Member {
                     offer(&self.link, &mut self.held, packet);
                 }
                 if session.is_finished() {
-                    return Err("its session ended".to_owned());
+                    let why = self.closed.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+                    return Err(format!("its session ended{why}"));
                 }
             }
             Voice::Datagrams { knocks_at } => {
@@ -284,16 +301,13 @@ impl Member {
         self.link.close(CloseCode::DONE, "the bench is done");
     }
 
-    /// It is lost. Gives why, unless it was still waiting for its seat: then whoever waits with it is told.
+    /// It is lost. Gives why if it had a seat. If it was still waiting for one, whoever waits with it is told.
     pub(crate) fn lost(mut self, why: &str) -> Option<String> {
-        match self.answer.take() {
-            Some(waiting) => {
-                // Whoever waited may have given up.
-                let _ = waiting.send(Err(Away::Refused(why.to_owned())));
-                None
-            }
-            None => Some(why.to_owned()),
+        if let Some(waiting) = self.answer.take() {
+            // Whoever waited may have given up.
+            let _ = waiting.send(Err(Away::Refused(why.to_owned())));
         }
+        self.has_seat.then(|| why.to_owned())
     }
 }
 

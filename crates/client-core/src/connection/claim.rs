@@ -29,6 +29,8 @@ const SPAN: Duration = Duration::from_secs(4);
 const SPAN_FIRST: Duration = Duration::from_secs(2);
 /// Upper bound of the wait between two claims, unless a server asks for a longer one.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+/// How long a server may take to answer a claim. Another one is asked then.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Redirects in a row that are followed.
 const REDIRECTS_MAX: u32 = 3;
 
@@ -86,6 +88,8 @@ struct Asking {
     session: Session,
     link: LinkKind,
     welcome: Option<Box<Welcome>>,
+    /// When another server is asked.
+    until: Instant,
 }
 
 /// What a server let this process in with.
@@ -272,7 +276,8 @@ impl Claims {
     pub(super) fn connected(&mut self, hello: Hello, link: LinkKind, now: Instant) {
         if matches!(self.state, State::Dialling) {
             let session = Session::client(hello, link, now);
-            self.state = State::Asking(Box::new(Asking { session, link, welcome: None }));
+            self.state =
+                State::Asking(Box::new(Asking { session, link, welcome: None, until: now + ANSWER_MAX }));
         }
     }
 
@@ -321,7 +326,9 @@ impl Claims {
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let asking = match &self.state {
-            State::Asking(asking) => asking.session.poll_timeout(),
+            State::Asking(asking) => {
+                Some(asking.session.poll_timeout().unwrap_or(asking.until).min(asking.until))
+            }
             State::Idle | State::Waiting { .. } | State::Dialling | State::Warm(_) | State::Refused => None,
         };
         asking.into_iter().chain(self.silence.poll_timeout()).min()
@@ -330,7 +337,14 @@ impl Claims {
     /// What became of the claim under way, once it is known.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Claimed> {
         let State::Asking(asking) = &mut self.state else { return None };
-        match asking.session.poll_event()? {
+        let Some(event) = asking.session.poll_event() else {
+            if asking.until > now {
+                return None;
+            }
+            self.failed(Duration::ZERO, now);
+            return Some(Claimed::Later);
+        };
+        match event {
             session::Event::Welcome(welcome) => {
                 asking.welcome = Some(welcome);
                 self.poll(now)
@@ -364,7 +378,7 @@ impl Claims {
         let State::Asking(asking) = std::mem::replace(&mut self.state, State::Dialling) else {
             unreachable!("it waits for an answer")
         };
-        let Asking { session, link, welcome } = *asking;
+        let Asking { session, link, welcome, .. } = *asking;
         let is_owner = |claims: &mut Self| is_this_room && claims.seated(seat, claims.seed, now);
         let Some(welcome) = welcome.filter(|_| is_owner(self)) else {
             self.failed(Duration::ZERO, now);

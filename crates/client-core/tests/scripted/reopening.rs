@@ -410,6 +410,25 @@ fn round(ms: u128) -> u64 {
 }
 
 #[test]
+fn a_claim_without_an_answer_is_followed_by_one_at_another_server() {
+    let mut world = World::new(1, 100, Some(seat(1, &["b:1", "c:1"])));
+    world.run(9_000);
+    world.silence();
+    assert_eq!(world.dialled(3_000).as_deref(), Some("b:1"));
+    world.claimed().expect("it claims");
+    // It stands still.
+    world.claim = None;
+    let asked = world.now;
+    assert_eq!(world.dialled(5_000).as_deref(), Some("c:1"));
+    let waited = world.now.saturating_since(asked);
+    assert!((2_000..3_100).contains(&waited.as_millis()), "{waited:?}");
+    world.claimed().expect("it claims");
+    world.admit(1, 2, &[0, 1]);
+    world.run(50);
+    assert!(world.is_reopened());
+}
+
+#[test]
 fn a_refused_claim_is_the_last_one() {
     let mut world = World::new(1, 100, Some(seat(1, &["b:1"])));
     world.run(9_000);

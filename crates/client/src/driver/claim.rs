@@ -1,7 +1,7 @@
 //! Claims: asks other servers to reopen a room whose server is silent or lost.
 
 use super::connect_options::ConnectOptions;
-use super::dial::{Ways, dial, elsewhere};
+use super::dial::{Patience, Ways, dial, elsewhere};
 use super::handle::Handle;
 use super::link_pump::{PacketEndpoint, pump};
 use parlor_client_core::RoomCore;
@@ -29,7 +29,9 @@ pub(super) async fn claim(
                 Err("the room's server has the room, and does not answer".to_owned())
             }
             Ok(address) => tokio::select! {
-                dialled = dial(ways, &address, connect) => dialled.map(|link| (link, address)).map_err(|failure| failure.detail),
+                dialled = dial(ways, &address, connect, &Patience::CLAIM) => {
+                    dialled.map(|link| (link, address)).map_err(|failure| failure.detail)
+                }
                 () = claim_dropped(shared) => continue,
             },
             Err(error) => Err(format!("the server named a server that cannot be reached: {error}")),

@@ -21,10 +21,21 @@ use parlor_transport::{ConnectError, Link, LinkSender, Trust, connect};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long QUIC may take before a network that blocks UDP is assumed.
-const QUIC_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a WebSocket may take.
-const WEBSOCKET_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a server may take to be reached.
+pub(super) struct Patience {
+    /// Afterwards a network that blocks UDP is assumed.
+    quic: Duration,
+    websocket: Duration,
+}
+
+impl Patience {
+    /// For the only server there is.
+    const ROOM: Patience = Patience { quic: Duration::from_secs(3), websocket: Duration::from_secs(5) };
+    /// For one of several, of which some may be dead.
+    pub(super) const CLAIM: Patience =
+        Patience { quic: Duration::from_millis(1_500), websocket: Duration::from_secs(2) };
+}
+
 /// How often a server may say that a room is elsewhere.
 const REDIRECTS_MAX: usize = 3;
 
@@ -340,7 +351,7 @@ async fn admit_and_dial(
             shared.lock().set_token(&ticket);
         }
     }
-    dial(ways, address, connect).await.map_err(NoTicket::NotAsked)
+    dial(ways, address, connect, &Patience::ROOM).await.map_err(NoTicket::NotAsked)
 }
 
 /// Connects to a server by QUIC, or by WebSocket where QUIC gets no answer; to one in this process in memory.
@@ -348,6 +359,7 @@ pub(super) async fn dial(
     ways: &Ways<'_>,
     address: &ServerAddress,
     connect: &ConnectOptions,
+    patience: &Patience,
 ) -> Result<Link, ConnectFailure> {
     // Paths begin at the socket by which the hub is reached, so a room that wants them has one.
     if let Some(inside) = connect.inside(address).filter(|_| ways.paths.is_none()) {
@@ -363,7 +375,7 @@ pub(super) async fn dial(
     let mut last = None;
     for addr in resolved {
         if connect.transport != TransportPreference::WebSocket {
-            match ways.dialer.connect(addr, &address.host, &trust, QUIC_PATIENCE).await {
+            match ways.dialer.connect(addr, &address.host, &trust, patience.quic).await {
                 Ok(link) => return Ok(link),
                 Err(error) => {
                     let udp_may_be_blocked = got_no_answer(&error);
@@ -377,7 +389,7 @@ pub(super) async fn dial(
         if connect.transport != TransportPreference::Quic {
             let target = Target { secure: true, addr, host: address.host.clone(), path: "/ws".into() };
             let conditions = connect.conditions.as_ref();
-            match websocket::connect_impaired(&target, &trust, WEBSOCKET_PATIENCE, conditions).await {
+            match websocket::connect_impaired(&target, &trust, patience.websocket, conditions).await {
                 Ok(link) => return Ok(link),
                 Err(error) => last = Some(error),
             }

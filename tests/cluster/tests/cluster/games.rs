@@ -1,6 +1,8 @@
 //! Games of real clients, whose node is killed, drained, or gives their room away.
 
 use crate::faults::judges;
+use core::pin::pin;
+use core::time::Duration;
 use parlor::{Event, MemberId, Room, TransportPreference};
 use parlor_cluster::{Cluster, Node};
 use parlor_proto::wire::envelope::Sender;
@@ -8,6 +10,9 @@ use parlor_testing::HANG;
 use parlor_transport::discovery::Registry;
 use std::collections::BTreeMap;
 use std::time::Instant;
+
+/// Time between two frames of a game.
+const FRAME: Duration = Duration::from_millis(2);
 
 /// The address of a node, with its fingerprint.
 async fn address(node: &Node) -> String {
@@ -55,14 +60,14 @@ impl Member {
 }
 
 /// A game of three.
-struct Game {
+pub(crate) struct Game {
     members: Vec<Member>,
     _folder: tempfile::TempDir,
 }
 
 impl Game {
     /// Opens one at a node, and plays for some seconds.
-    async fn open(node: &Node, transport: TransportPreference) -> Self {
+    pub(crate) async fn open(node: &Node, transport: TransportPreference) -> Self {
         let at = address(node).await;
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::at(folder.path().join("registry"));
@@ -74,17 +79,32 @@ impl Game {
             game.enter(guest.transport(transport).open());
         }
         // Its roster is written each second, and a member asks another node sooner once it was there for a while.
-        game.play_until(|game| game.members.iter().all(|member| member.steps() >= 150));
-        for member in &mut game.members {
-            member.told.clear();
-        }
+        game.play_until(|game| game.members.iter().all(|member| member.steps() >= 90));
+        game.forget();
         game
+    }
+
+    /// Forgets what the members were told.
+    pub(crate) fn forget(&mut self) {
+        self.members.iter_mut().for_each(|member| member.told.clear());
     }
 
     fn enter(&mut self, room: Room) {
         self.members.push(Member { room, told: Vec::new(), heard: BTreeMap::new(), said: 0 });
         let is_open = |member: &Member| member.told.iter().any(|event| matches!(event, Event::Open { .. }));
         self.play_until(|game| game.members.last().is_some_and(is_open));
+    }
+
+    /// Plays until something is done.
+    pub(crate) async fn play_while<T>(&mut self, doing: impl Future<Output = T>) -> T {
+        let mut doing = pin!(doing);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut doing => return done,
+                () = tokio::time::sleep(FRAME) => self.members.iter_mut().for_each(Member::frame),
+            }
+        }
     }
 
     #[track_caller]
@@ -95,12 +115,12 @@ impl Game {
             let infos: Vec<_> =
                 self.members.iter().map(|member| (member.room.info(), &member.told)).collect();
             assert!(since.elapsed() < HANG, "{infos:?}");
-            std::thread::yield_now();
+            std::thread::sleep(FRAME);
         }
     }
 
     /// Plays until each member has [`Event::Reopened`] and reads a state that the host has set after it.
-    fn goes_on(&mut self, gap: bool) {
+    pub(crate) fn goes_on(&mut self, gap: bool) {
         let ids: Vec<_> = self.members.iter().map(|member| member.room.local_id().unwrap()).collect();
         let is_told = |member: &Member| member.told.contains(&Event::Reopened { gap });
         self.play_until(|game| game.members.iter().all(is_told));
@@ -116,14 +136,32 @@ impl Game {
         }
     }
 
+    /// Plays on, without another [`Event::Reopened`].
+    pub(crate) fn goes_on_here(&mut self) {
+        let since = self.members[0].steps();
+        let lasting = |game: &Game| {
+            let is_lasting =
+                |event: &&Event| matches!(event, Event::Reopened { .. } | Event::PlayerJoined(_));
+            game.members.iter().flat_map(|member| &member.told).filter(is_lasting).count()
+        };
+        let before = lasting(self);
+        self.play_until(|game| game.members.iter().all(|member| member.steps() > since + 10));
+        assert_eq!(lasting(self), before);
+    }
+
+    /// Each member heard the numbers of each other one in their order, none twice, and with `all` each one.
+    pub(crate) fn heard(&self, all: bool) {
+        for (from, numbers) in self.members.iter().flat_map(|member| &member.heard) {
+            let is_next = |pair: &[u64]| if all { pair[1] == pair[0] + 1 } else { pair[1] > pair[0] };
+            assert!(numbers.windows(2).all(is_next), "of {from}: {numbers:?}");
+        }
+    }
+
     /// Each member heard each number of each other one, once and in its order. Nobody was told of anything else.
     fn missed_nothing(&self) {
+        self.heard(true);
         for member in &self.members {
             assert_eq!(member.told, [Event::Reopened { gap: false }]);
-            for (from, numbers) in &member.heard {
-                let is_next = |pair: &[u64]| pair[1] == pair[0] + 1;
-                assert!(numbers.windows(2).all(is_next), "of {from}: {numbers:?}");
-            }
         }
     }
 }
@@ -157,7 +195,7 @@ async fn a_game_that_an_operator_moves_misses_nothing() {
     for transport in [TransportPreference::Quic, TransportPreference::WebSocket] {
         let mut game = Game::open(&b, transport).await;
         // Any node takes the order.
-        let moving = tokio::spawn(a.asking("POST", "/admin/live/HELLO7/move"));
+        let moving = tokio::spawn(a.moving("HELLO7", "a"));
         game.goes_on(false);
         game.missed_nothing();
         let (status, answer) = moving.await.unwrap();

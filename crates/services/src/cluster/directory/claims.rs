@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use data_encoding::HEXLOWER;
 use parlor_hub::cluster::tenure::Decision;
 use parlor_hub::{ClaimAnswer, ClaimedRoom};
+use parlor_proto::RoomCode;
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_server::embed::lock;
 use parlor_server::realm::Realm;
@@ -82,7 +83,9 @@ impl Directory {
         }
         let is_mine = row.owner == owner;
         match () {
-            () if is_mine && room.is_here => Ok(ClaimAnswer::Here),
+            () if is_mine && (room.is_here || self.is_taken(room.code, &claim.uid).await) => {
+                Ok(ClaimAnswer::Here)
+            }
             // The member comes from its node. That one may live, or nobody has seen its death yet.
             () if !is_mine && !row.is_dead && row.key.term <= claim.term => Ok(ClaimAnswer::Later),
             () if !is_mine && !row.is_dead => Ok(ClaimAnswer::At(row.address)),
@@ -91,15 +94,24 @@ impl Directory {
             // Another node takes it, if this one drains or is not sure of its lease.
             () if !self.0.standing.get().may(Decision::Take) => Ok(ClaimAnswer::Later),
             () => {
-                // Members of a room that moved here ask at the same time.
                 let _one = self.0.taking.lock(&claim.uid).await;
-                let code = claim.code.parse().ok();
-                if code.is_some_and(|code| self.with_own(code, &claim.uid, |_| ()).is_some()) {
+                if self.is_own(room.code, &claim.uid) {
                     return Ok(ClaimAnswer::Here);
                 }
                 self.take(&claim, row, &owner, address.to_string()).await
             }
         }
+    }
+
+    /// Whether this node has taken a room. The members of a room ask at the same time, so a claim waits for the one that
+    /// is taking it.
+    async fn is_taken(&self, code: RoomCode, uid: &str) -> bool {
+        let _one = self.0.taking.lock(uid).await;
+        self.is_own(code, uid)
+    }
+
+    fn is_own(&self, code: RoomCode, uid: &str) -> bool {
+        self.with_own(code, uid, |_| ()).is_some()
     }
 
     async fn take(
