@@ -155,7 +155,9 @@ fn plan_fmt(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::one(Invocation::cargo("fmt --all --check")))
 }
 
+/// What fences a node stands in statements of PostgreSQL.
 fn plan_guards(_: &Path, level: Level) -> Result<Work, Missing> {
+    need_postgres()?;
     let extent = if level == Level::Weekly { Extent::All } else { Extent::Part };
     Ok(Work::Guards(extent))
 }
@@ -192,9 +194,13 @@ fn plan_seeds(_: &Path, level: Level) -> Result<Work, Missing> {
     Ok(Work::Tests(Tests { packages: &RANDOM, env }))
 }
 
+fn need_postgres() -> Result<(), Missing> {
+    need("find /usr/lib/postgresql -name initdb", "there is no PostgreSQL", "apt-get install postgresql")
+}
+
 /// Without PostgreSQL the tests run on SQLite alone, and do not report the difference.
 fn plan_store(_: &Path, level: Level) -> Result<Work, Missing> {
-    need("find /usr/lib/postgresql -name initdb", "there is no PostgreSQL", "apt-get install postgresql")?;
+    need_postgres()?;
     let script = Invocation::new("sh").args("xtask/scratch-postgres.sh");
     // With all features, so that the build of the tests is reused.
     let tests = script.args("cargo test --workspace --all-features --test store");
@@ -211,10 +217,12 @@ fn plan_cluster_model(_: &Path, level: Level) -> Result<Work, Missing> {
 
 /// Buses over NATS are tested where its programs are: the script names those that are missing.
 fn plan_cluster(_: &Path, _: Level) -> Result<Work, Missing> {
-    need("find /usr/lib/postgresql -name initdb", "there is no PostgreSQL", "apt-get install postgresql")?;
+    need_postgres()?;
+    need("find /usr/lib -name libfaketimeMT.so.1", "there is no libfaketime", "apt-get install faketime")?;
     let run = |tests: &str| {
         let scripts = Invocation::new("sh").args("xtask/scratch-postgres.sh sh xtask/scratch-nats.sh");
-        scripts.args("cargo test --workspace --all-features").args(tests)
+        // Most of them wait.
+        scripts.args("cargo test --workspace --all-features").args(tests).env("RUST_TEST_THREADS", "4")
     };
     // Tests of nodes as processes run the program.
     let program = Invocation::new("cargo").args("build --workspace --all-features --bin parlor");

@@ -4,6 +4,7 @@ use crate::gate::{Gate, Step};
 use crate::postgres::Postgres;
 use crate::relay::Relay;
 use core::net::{Ipv4Addr, SocketAddr};
+use core::time::Duration;
 use parlor_server::admission::SigningKey;
 use parlor_services::operator_token;
 use parlor_services::store::Role;
@@ -14,8 +15,11 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 use tokio_postgres::NoTls;
+
+/// How often a node is asked what it sees: each answer takes time from the others.
+const ASKED: Duration = Duration::from_millis(20);
 
 /// A cluster on a schema of its own.
 pub struct Cluster {
@@ -233,8 +237,10 @@ impl Node {
     /// Waits until the nodes are so, as it sees them.
     pub async fn until(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
+        let mut asked = interval(ASKED);
         let waiting = async {
             loop {
+                asked.tick().await;
                 last = self.nodes().await;
                 if is_it(&last) {
                     return last.clone();

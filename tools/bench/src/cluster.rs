@@ -211,17 +211,17 @@ fn store_time() -> anyhow::Result<CpuTime> {
 
 /// Compares the medians of a part.
 fn conclusion(part: Part, rows: &[Row]) -> String {
-    let of = |setup: &Setup| {
-        let counts = |row: &&Row| row.part == part && row.servers == *setup && row.void.is_none();
+    let of = |setup: Setup| {
+        let counts = |row: &&Row| row.part == part && row.servers == setup && row.void.is_none();
         let median = median(rows.iter().filter(counts).filter_map(|row| row.figure).collect())?;
         Some((setup, median))
     };
-    let all: Vec<_> = Setup::of(part).iter().filter_map(of).collect();
-    let nodes = all.iter().find(|(setup, _)| **setup == Setup::Nodes).map(|(_, figure)| *figure);
-    let to = |(setup, figure): &(&Setup, f64)| {
-        let of =
-            nodes.filter(|_| **setup != Setup::Nodes).map(|nodes| format!(" ({:.2} times)", nodes / figure));
-        format!("{} {figure:.2}{}", setup.as_str(), of.unwrap_or_default())
+    let all: Vec<(Setup, f64)> = Setup::of(part).iter().filter_map(|setup| of(*setup)).collect();
+    let nodes = all.iter().find(|(setup, _)| *setup == Setup::Nodes).map(|(_, figure)| *figure);
+    let to = |(setup, figure): &(Setup, f64)| {
+        let nodes = nodes.filter(|_| *setup != Setup::Nodes);
+        let times = nodes.map(|nodes| format!(" ({:.2} times)", nodes / figure));
+        format!("{} {figure:.2}{}", setup.as_str(), times.unwrap_or_default())
     };
     match all.len() {
         0 | 1 => format!("{}: no rows to compare, the others are void", part.as_str()),

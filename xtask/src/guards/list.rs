@@ -23,6 +23,8 @@ pub(super) struct Test {
     pub(super) package: String,
     pub(super) target: String,
     pub(super) name: String,
+    /// Whether it needs PostgreSQL. Without that it would pass.
+    pub(super) postgres: bool,
 }
 
 pub(super) fn list(root: &Path) -> Result<Vec<Guard>, String> {
@@ -51,7 +53,8 @@ fn parse_guard(guard: &toml::Value) -> Result<Guard, String> {
             .and_then(|text| if text.is_empty() { Err(format!("has an empty `{name}`")) } else { Ok(text) })
     };
     let threat = guard.get("threat").and_then(toml::Value::as_integer);
-    let test = Test { package: text("package")?, target: text("target")?, name: text("test")? };
+    let postgres = guard.get("postgres").and_then(toml::Value::as_bool).unwrap_or(false);
+    let test = Test { package: text("package")?, target: text("target")?, name: text("test")?, postgres };
     let (find, replace) = (text("find")?, may_be_empty("replace")?);
     if find == replace {
         return Err("replaces its text with the same".to_owned());
@@ -86,7 +89,7 @@ mod tests {
     #[test]
     fn a_list_is_read() {
         let guards = parse(ONE).unwrap();
-        let test = Test { package: "p".into(), target: "lib".into(), name: "t".into() };
+        let test = Test { package: "p".into(), target: "lib".into(), name: "t".into(), postgres: false };
         let (file, find, replace) = ("a.rs".into(), "if it {".into(), "if false {".into());
         assert_eq!(guards, [Guard { threat: 4, file, find, replace, test }]);
     }

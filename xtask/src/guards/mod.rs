@@ -4,6 +4,7 @@
 //! Almost all guards get a switch ([`switches`]) and share one build. The others are built one by one.
 
 mod list;
+mod postgres;
 mod switches;
 mod tree;
 
@@ -16,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use self::list::{Guard, Test};
+use self::postgres::Postgres;
 use self::switches::Removal;
 use crate::invocation::Invocation;
 use crate::process::{Failure, heard};
@@ -139,6 +141,7 @@ struct Bench {
     target: PathBuf,
     /// A number that the newest commit decides.
     commit: u64,
+    postgres: Postgres,
 }
 
 impl Bench {
@@ -146,7 +149,12 @@ impl Bench {
         let tree = root.join("target/guards/tree");
         tree::copy_tree(root, &tree, &sources.changed)?;
         // The target of all other steps: what comes from outside is built there already.
-        Ok(Bench { tree, target: root.join("target"), commit: commit(root)? })
+        Ok(Bench {
+            tree,
+            target: root.join("target"),
+            commit: commit(root)?,
+            postgres: Postgres::start(root)?,
+        })
     }
 
     fn faults(&self, guards: &[Guard], sources: &Sources, extent: Extent) -> Result<Vec<String>, String> {
@@ -181,11 +189,11 @@ impl Bench {
         let programs = self.build(&targets)?;
         let chosen: Vec<usize> = (0..guards.len()).filter(|&number| is_chosen(number)).collect();
         let tests = by_program(chosen.iter().map(|&number| &guards[number]));
-        let whole = side_by_side(tests, |(name, tests)| faults_of_whole(&programs, name, &tests));
+        let whole = side_by_side(tests, |(name, tests)| self.faults_of_whole(&programs, name, &tests));
         let numbers: Vec<usize> =
             chosen.into_iter().filter(|number| !sources.without_switch.contains(number)).collect();
         let without = side_by_side(numbers, |number| {
-            fault_of(&guards[number], run_test(&programs, &guards[number].test, Some(number)))
+            fault_of(&guards[number], self.run_test(&programs, &guards[number].test, Some(number)))
         });
         Ok(whole.into_iter().flatten().chain(without).collect())
     }
@@ -202,7 +210,7 @@ impl Bench {
         }
         tree::write(&file, source.as_bytes()).map_err(fault)?;
         let ended = match self.build(&BTreeSet::from([guard.test.target.as_str()])) {
-            Ok(programs) => run_test(&programs, &guard.test, None),
+            Ok(programs) => self.run_test(&programs, &guard.test, None),
             Err(_) => Ended::NotRun,
         };
         tree::write(&file, sources.changed[Path::new(&guard.file)].as_bytes()).map_err(fault)?;
@@ -223,6 +231,72 @@ impl Bench {
         let by_name = |program: Program| ((program.package.clone(), program.target.clone()), program);
         Ok(built.into_iter().map(by_name).collect())
     }
+
+    /// Runs tests of one program with all guards in place. The error has those that do not pass.
+    fn faults_of_whole(
+        &self,
+        programs: &Programs,
+        name: (String, String),
+        tests: &BTreeSet<&Test>,
+    ) -> Option<Vec<String>> {
+        let passed = Mutex::new(BTreeSet::new());
+        let take = |line: &str| {
+            let name = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... ok"));
+            passed.lock().unwrap_or_else(PoisonError::into_inner).extend(name.map(str::to_owned));
+        };
+        if let Some(program) = programs.get(&name) {
+            // No number: all guards are in place.
+            let exactly =
+                Invocation::new(&program.file.to_string_lossy()).args("--exact").env(switches::VARIABLE, "");
+            let postgres = tests.iter().find_map(|test| self.postgres.env(test));
+            let exactly = postgres.iter().fold(exactly, |run, (name, value)| run.env(name, value));
+            let run = tests.iter().fold(exactly, |run, test| run.args(&test.name));
+            // What it could not run is missing among what passed.
+            let _ = heard(&program.folder, &run, Some(TEST_TIME_MAX), &take);
+        }
+        let passed = passed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        println!("    {} of {} tests pass with all guards: {} {}", passed.len(), tests.len(), name.0, name.1);
+        let missing = tests.iter().filter(|test| !passed.contains(&test.name));
+        let faults: Vec<String> =
+            missing.map(|test| format!("{} does not pass with all guards in place", test.name)).collect();
+        (!faults.is_empty()).then_some(faults)
+    }
+
+    /// Runs one test, without the guard `out` if it has a switch.
+    fn run_test(&self, programs: &Programs, test: &Test, out: Option<usize>) -> Ended {
+        let Some(program) = programs.get(&(test.package.clone(), test.target.clone())) else {
+            return Ended::NotRun;
+        };
+        let command = |more: &[&str]| {
+            let mut command = Command::new(&program.file);
+            command.current_dir(&program.folder).arg("--exact").args(more).arg(&test.name);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+                .env_remove(switches::VARIABLE)
+                .envs(out.map(|number| (switches::VARIABLE, number.to_string())))
+                .envs(self.postgres.env(test));
+            command
+        };
+        let listed = command(&["--list"]).stdout(Stdio::piped()).output();
+        let is_there = format!("{}: test", test.name);
+        if !listed
+            .is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == is_there))
+        {
+            return Ended::NotRun;
+        }
+        let Ok(mut running) = command(&[]).spawn() else { return Ended::NotRun };
+        let began = Instant::now();
+        while began.elapsed() < TEST_TIME_MAX {
+            match running.try_wait() {
+                Ok(Some(status)) if status.success() => return Ended::Passed,
+                Ok(Some(_)) => return Ended::Failed,
+                Ok(None) => thread::sleep(Duration::from_millis(20)),
+                Err(_) => return Ended::NotRun,
+            }
+        }
+        let _ = running.kill();
+        Ended::TimedOut
+    }
 }
 
 /// The first digits of the newest commit's name.
@@ -234,79 +308,17 @@ fn commit(root: &Path) -> Result<u64, String> {
     digits.ok_or_else(|| format!("git knows no commit in {}", root.display()))
 }
 
-/// The names of the tests of each program.
-fn by_program<'a>(guards: impl Iterator<Item = &'a Guard>) -> Vec<((String, String), BTreeSet<&'a str>)> {
-    let mut programs: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
-    for Guard { test: Test { package, target, name }, .. } in guards {
-        programs.entry((package.clone(), target.clone())).or_default().insert(name);
+/// The tests of each program.
+fn by_program<'a>(guards: impl Iterator<Item = &'a Guard>) -> Vec<((String, String), BTreeSet<&'a Test>)> {
+    let mut programs: BTreeMap<_, BTreeSet<&Test>> = BTreeMap::new();
+    for Guard { test, .. } in guards {
+        programs.entry((test.package.clone(), test.target.clone())).or_default().insert(test);
     }
     programs.into_iter().collect()
-}
-
-/// Runs tests of one program with all guards in place. The error has those that do not pass.
-fn faults_of_whole(
-    programs: &Programs,
-    name: (String, String),
-    tests: &BTreeSet<&str>,
-) -> Option<Vec<String>> {
-    let passed = Mutex::new(BTreeSet::new());
-    let take = |line: &str| {
-        let name = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... ok"));
-        passed.lock().unwrap_or_else(PoisonError::into_inner).extend(name.map(str::to_owned));
-    };
-    if let Some(program) = programs.get(&name) {
-        // No number: all guards are in place.
-        let exactly =
-            Invocation::new(&program.file.to_string_lossy()).args("--exact").env(switches::VARIABLE, "");
-        let run = tests.iter().fold(exactly, |run, test| run.args(test));
-        // What it could not run is missing among what passed.
-        let _ = heard(&program.folder, &run, Some(TEST_TIME_MAX), &take);
-    }
-    let passed = passed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    println!("    {} of {} tests pass with all guards: {} {}", passed.len(), tests.len(), name.0, name.1);
-    let missing = tests.iter().filter(|test| !passed.contains(**test));
-    let faults: Vec<String> =
-        missing.map(|test| format!("{test} does not pass with all guards in place")).collect();
-    (!faults.is_empty()).then_some(faults)
 }
 
 fn fault_of(guard: &Guard, ended: Ended) -> Option<String> {
     println!("    {ended:?} without a guard of threat {}: {}", guard.threat, guard.test.name);
     let Guard { test, find, file, .. } = guard;
     (ended != Ended::Failed).then(|| format!("{} {ended:?} without `{find}` in {file}", test.name))
-}
-
-/// Runs one test, without the guard `out` if it has a switch.
-fn run_test(programs: &Programs, test: &Test, out: Option<usize>) -> Ended {
-    let Some(program) = programs.get(&(test.package.clone(), test.target.clone())) else {
-        return Ended::NotRun;
-    };
-    let command = |more: &[&str]| {
-        let mut command = Command::new(&program.file);
-        command.current_dir(&program.folder).arg("--exact").args(more).arg(&test.name);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command
-            .env_remove(switches::VARIABLE)
-            .envs(out.map(|number| (switches::VARIABLE, number.to_string())));
-        command
-    };
-    let listed = command(&["--list"]).stdout(Stdio::piped()).output();
-    let is_there = format!("{}: test", test.name);
-    if !listed
-        .is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == is_there))
-    {
-        return Ended::NotRun;
-    }
-    let Ok(mut running) = command(&[]).spawn() else { return Ended::NotRun };
-    let began = Instant::now();
-    while began.elapsed() < TEST_TIME_MAX {
-        match running.try_wait() {
-            Ok(Some(status)) if status.success() => return Ended::Passed,
-            Ok(Some(_)) => return Ended::Failed,
-            Ok(None) => thread::sleep(Duration::from_millis(20)),
-            Err(_) => return Ended::NotRun,
-        }
-    }
-    let _ = running.kill();
-    Ended::TimedOut
 }

@@ -190,11 +190,12 @@ impl Claims {
         let Some(seat) = &self.seat else { return };
         let min = Duration::from_millis(seat.hedge_ms.into());
         self.rhythm.heard(now);
-        if self.moves_to.is_some() {
-            return;
+        if self.moves_to.is_none() {
+            self.stop();
         }
-        self.stop();
         match self.rhythm.hedge(min) {
+            // A room that is about to move says nothing while the store is asked.
+            Some(_) if self.moves_to.is_some() && self.can_ask() => self.silence.watch(HEDGE_MAX, now),
             Some(hedge) if self.can_ask() => self.silence.watch(hedge, now),
             _ => self.silence = HubWatchdog::default(),
         }
@@ -316,8 +317,12 @@ impl Claims {
 
     /// Lets time pass. `is_attached` says whether the room has its link.
     pub(super) fn handle_timeout(&mut self, is_attached: bool, now: Instant) {
-        if is_attached && self.silence.look(now) && matches!(self.state, State::Idle) && self.can_ask() {
-            self.state = State::Waiting { at: now + self.wait() };
+        if is_attached && self.silence.look(now) && self.can_ask() {
+            // A room that was about to move may have done so.
+            self.moves_to = None;
+            if matches!(self.state, State::Idle) {
+                self.state = State::Waiting { at: now + self.wait() };
+            }
         }
         if let State::Asking(asking) = &mut self.state {
             asking.session.handle_timeout(now);

@@ -198,6 +198,7 @@ impl RoomCore {
             self.arrive_link(Some(LinkNews::HostGone), now);
         }
         self.connection.handle_claim_timeout(now);
+        self.ask_where_it_moved(now);
         let late = self.connection.late_move(now);
         self.arrive_link(late, now);
         self.drain_claim(now);

@@ -72,7 +72,7 @@ impl RoomCore {
         self.connection.poll_claim_packet(now)
     }
 
-    /// Asks over the link that stands where the room has moved.
+    /// Asks over the link that stands where the room has moved, or may have.
     pub(super) fn ask_where_it_moved(&mut self, now: Instant) {
         if let Some(link) = self.connection.take_warm_link() {
             self.claim_connected(link, now);

@@ -505,6 +505,31 @@ fn claims_of_a_lost_room_end_with_the_time_to_reconnect() {
 }
 
 #[test]
+fn a_room_that_falls_silent_when_it_was_about_to_move_is_claimed_there() {
+    let mut world = World::new(1, 100, Some(seat(1, &["b:1", "c:1"])));
+    world.run(9_000);
+    world.hub.tell_seat(Seat { moves_to: Some("c:1".into()), ..seat(1, &["b:1", "c:1"]) });
+    assert_eq!(world.dialled(500).as_deref(), Some("c:1"));
+    world.room.claim_connected(LinkKind::Quic, world.now);
+    world.run(2_000);
+    assert_eq!(world.room.poll_claim_packet(world.now), None, "the room is here");
+    world.silence();
+    world.claim = Some(Session::server(LinkKind::Quic, world.now));
+    world.run(1_200);
+    let asked_early = world.claim.as_mut().and_then(Session::poll_event);
+    assert!(asked_early.is_none(), "the store may be slow: {asked_early:?}");
+    world.run(800);
+    let claimed = world.claim.as_mut().and_then(Session::poll_event);
+    assert!(
+        matches!(&claimed, Some(session::Event::Hello(hello)) if matches!(hello.intent, Intent::Claim(_))),
+        "{claimed:?}"
+    );
+    world.admit(1, 2, &[0, 1]);
+    world.run(50);
+    assert!(world.is_reopened());
+}
+
+#[test]
 fn a_room_that_has_moved_is_claimed_there_at_once() {
     for (address, asked) in [("d:1", "d:1"), ("", "b:1")] {
         let mut world = World::new(1, 100, Some(seat(1, &["b:1"])));

@@ -23,11 +23,11 @@ async fn nodes_whose_times_of_day_differ_by_hours_keep_their_leases_and_their_ga
     let mut game = Game::open(&b, TransportPreference::Quic).await;
     let (status, answer) = game.play_while(a.moving("HELLO7", "c")).await;
     assert_eq!(status, 200, "{answer}");
-    game.goes_on(false);
+    game.goes_on(false).await;
     game.heard(true);
     game.forget();
     c.kill().await;
-    game.goes_on(true);
+    game.goes_on(true).await;
     game.heard(false);
     assert_eq!(
         (cluster.row("a", "incarnation").await, cluster.row("b", "incarnation").await),

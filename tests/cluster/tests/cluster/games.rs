@@ -10,6 +10,7 @@ use parlor_testing::HANG;
 use parlor_transport::discovery::Registry;
 use std::collections::BTreeMap;
 use std::time::Instant;
+use tokio::time::{Interval, interval};
 
 /// Time between two frames of a game.
 const FRAME: Duration = Duration::from_millis(2);
@@ -62,6 +63,7 @@ impl Member {
 /// A game of three.
 pub(crate) struct Game {
     members: Vec<Member>,
+    frames: Interval,
     _folder: tempfile::TempDir,
 }
 
@@ -71,15 +73,15 @@ impl Game {
         let at = address(node).await;
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::at(folder.path().join("registry"));
-        let mut game = Game { members: Vec::new(), _folder: folder };
+        let mut game = Game { members: Vec::new(), frames: interval(FRAME), _folder: folder };
         let host = Room::host("tanks").code("HELLO7").name("ada").server(&at).registry(registry.clone());
-        game.enter(host.transport(transport).open());
+        game.enter(host.transport(transport).open()).await;
         for name in ["bob", "cid"] {
             let guest = Room::join("tanks", "HELLO7").name(name).server(&at).registry(registry.clone());
-            game.enter(guest.transport(transport).open());
+            game.enter(guest.transport(transport).open()).await;
         }
         // Its roster is written each second, and a member asks another node sooner once it was there for a while.
-        game.play_until(|game| game.members.iter().all(|member| member.steps() >= 90));
+        game.play_until(|game| game.members.iter().all(|member| member.steps() >= 90)).await;
         game.forget();
         game
     }
@@ -89,10 +91,10 @@ impl Game {
         self.members.iter_mut().for_each(|member| member.told.clear());
     }
 
-    fn enter(&mut self, room: Room) {
+    async fn enter(&mut self, room: Room) {
         self.members.push(Member { room, told: Vec::new(), heard: BTreeMap::new(), said: 0 });
         let is_open = |member: &Member| member.told.iter().any(|event| matches!(event, Event::Open { .. }));
-        self.play_until(|game| game.members.last().is_some_and(is_open));
+        self.play_until(|game| game.members.last().is_some_and(is_open)).await;
     }
 
     /// Plays until something is done.
@@ -102,31 +104,30 @@ impl Game {
             tokio::select! {
                 biased;
                 done = &mut doing => return done,
-                () = tokio::time::sleep(FRAME) => self.members.iter_mut().for_each(Member::frame),
+                _ = self.frames.tick() => self.members.iter_mut().for_each(Member::frame),
             }
         }
     }
 
-    #[track_caller]
-    fn play_until(&mut self, is_so: impl Fn(&Game) -> bool) {
+    async fn play_until(&mut self, is_so: impl Fn(&Game) -> bool) {
         let since = Instant::now();
         while !is_so(self) {
+            self.frames.tick().await;
             self.members.iter_mut().for_each(Member::frame);
             let infos: Vec<_> =
                 self.members.iter().map(|member| (member.room.info(), &member.told)).collect();
             assert!(since.elapsed() < HANG, "{infos:?}");
-            std::thread::sleep(FRAME);
         }
     }
 
     /// Plays until each member has [`Event::Reopened`] and reads a state that the host has set after it.
-    pub(crate) fn goes_on(&mut self, gap: bool) {
+    pub(crate) async fn goes_on(&mut self, gap: bool) {
         let ids: Vec<_> = self.members.iter().map(|member| member.room.local_id().unwrap()).collect();
         let is_told = |member: &Member| member.told.contains(&Event::Reopened { gap });
-        self.play_until(|game| game.members.iter().all(is_told));
+        self.play_until(|game| game.members.iter().all(is_told)).await;
         let since = self.members[0].steps();
         let is_seen = |member: &Member| member.steps() > since && member.room.player_count() == 3;
-        self.play_until(|game| game.members.iter().all(is_seen));
+        self.play_until(|game| game.members.iter().all(is_seen)).await;
         for (number, (member, id)) in self.members.iter().zip(ids).enumerate() {
             assert_eq!((member.room.local_id(), member.room.is_host()), (Some(id), number == 0));
             let reopened = |event: &&Event| matches!(event, Event::Reopened { .. });
@@ -137,7 +138,7 @@ impl Game {
     }
 
     /// Plays on, without another [`Event::Reopened`].
-    pub(crate) fn goes_on_here(&mut self) {
+    pub(crate) async fn goes_on_here(&mut self) {
         let since = self.members[0].steps();
         let lasting = |game: &Game| {
             let is_lasting =
@@ -145,7 +146,7 @@ impl Game {
             game.members.iter().flat_map(|member| &member.told).filter(is_lasting).count()
         };
         let before = lasting(self);
-        self.play_until(|game| game.members.iter().all(|member| member.steps() > since + 10));
+        self.play_until(|game| game.members.iter().all(|member| member.steps() > since + 10)).await;
         assert_eq!(lasting(self), before);
     }
 
@@ -172,7 +173,7 @@ async fn goes_on_at_another_node(transport: TransportPreference) {
     judges(&a).await;
     let mut game = Game::open(&b, transport).await;
     b.kill().await;
-    game.goes_on(true);
+    game.goes_on(true).await;
     drop(game);
     a.end().await;
     cluster.scratch.remove().await;
@@ -196,7 +197,7 @@ async fn a_game_that_an_operator_moves_misses_nothing() {
         let mut game = Game::open(&b, transport).await;
         // Any node takes the order.
         let moving = tokio::spawn(a.moving("HELLO7", "a"));
-        game.goes_on(false);
+        game.goes_on(false).await;
         game.missed_nothing();
         let (status, answer) = moving.await.unwrap();
         assert_eq!((status, &answer["node"]), (200, &"a".into()), "{answer}");
@@ -223,7 +224,7 @@ async fn a_node_that_is_asked_to_end_gives_its_games_to_another_one() {
     b.until_sees("a", "serving").await;
     let mut game = Game::open(&b, TransportPreference::Quic).await;
     b.signal("TERM").await;
-    game.goes_on(false);
+    game.goes_on(false).await;
     game.missed_nothing();
     b.ended().await;
     drop(game);

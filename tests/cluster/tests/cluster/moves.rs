@@ -77,7 +77,7 @@ async fn a_node_that_dies_once_it_gave_a_room_away_takes_nothing_with_it() {
         let Some(mut it) = Interrupted::at(Step::Give, transport).await else { return };
         it.nodes[FROM].kill().await;
         it.opens_the_gate().await;
-        it.game.goes_on(false);
+        it.game.goes_on(false).await;
         it.game.heard(true);
         it.ends(&[TO]).await;
     }
@@ -89,7 +89,7 @@ async fn a_room_whose_node_dies_before_it_gave_it_away_is_reopened() {
     it.nodes[FROM].kill().await;
     it.gate.undo().await;
     it.opens_the_gate().await;
-    it.game.goes_on(true);
+    it.game.goes_on(true).await;
     it.game.heard(false);
     it.ends(&[TO, THIRD]).await;
 }
@@ -99,11 +99,11 @@ async fn a_room_goes_on_though_its_old_node_does_not_hear_that_it_was_given_away
     let Some(mut it) = Interrupted::at(Step::Give, TransportPreference::Quic).await else { return };
     it.nodes[FROM].relay.cut();
     it.opens_the_gate().await;
-    it.game.goes_on(false);
+    it.game.goes_on(false).await;
     it.nodes[FROM].relay.mend();
     let held = it.nodes[FROM].until("it holds its lease", |nodes| nodes["standing"] == "held");
     it.game.play_while(held).await;
-    it.game.goes_on_here();
+    it.game.goes_on_here().await;
     it.game.heard(true);
     it.ends(&[TO]).await;
 }
@@ -116,7 +116,7 @@ async fn a_room_that_was_not_given_away_goes_on_where_it_is() {
         it.opens_the_gate().await;
         let (status, answer) = it.game.play_while(&mut it.moving).await.unwrap();
         assert_eq!(status, 503, "{answer}");
-        it.game.goes_on_here();
+        it.game.goes_on_here().await;
         it.game.heard(true);
         it.ends(&[FROM]).await;
     }
@@ -128,7 +128,7 @@ async fn a_room_that_was_given_to_a_node_that_died_loses_nothing() {
         let Some(mut it) = Interrupted::at(Step::Give, transport).await else { return };
         it.nodes[TO].kill().await;
         it.opens_the_gate().await;
-        it.game.goes_on(false);
+        it.game.goes_on(false).await;
         it.game.heard(true);
         it.ends(&[FROM, THIRD]).await;
     }
@@ -140,7 +140,7 @@ async fn a_room_whose_new_node_dies_before_it_took_it_loses_nothing() {
     it.nodes[TO].kill().await;
     it.gate.undo().await;
     it.opens_the_gate().await;
-    it.game.goes_on(false);
+    it.game.goes_on(false).await;
     it.game.heard(true);
     it.ends(&[FROM, THIRD]).await;
 }
@@ -150,7 +150,7 @@ async fn a_room_whose_new_node_dies_once_it_took_it_is_reopened() {
     let Some(mut it) = Interrupted::at(Step::Take, TransportPreference::Quic).await else { return };
     it.nodes[TO].kill().await;
     it.opens_the_gate().await;
-    it.game.goes_on(true);
+    it.game.goes_on(true).await;
     it.game.heard(false);
     it.ends(&[FROM, THIRD]).await;
 }
@@ -160,11 +160,11 @@ async fn a_room_is_reopened_though_its_new_node_does_not_hear_that_it_took_it() 
     let Some(mut it) = Interrupted::at(Step::Take, TransportPreference::Quic).await else { return };
     it.nodes[TO].relay.cut();
     it.opens_the_gate().await;
-    it.game.goes_on(true);
+    it.game.goes_on(true).await;
     it.nodes[TO].relay.mend();
     let held = it.nodes[TO].until("it holds its lease", |nodes| nodes["standing"] == "held");
     it.game.play_while(held).await;
-    it.game.goes_on_here();
+    it.game.goes_on_here().await;
     it.game.heard(false);
     it.ends(&[FROM, TO, THIRD]).await;
 }
@@ -184,7 +184,7 @@ async fn a_room_does_not_move_to_a_node_of_another_build() {
     let (status, answer) = game.play_while(a.moving("HELLO7", "b")).await;
     assert_eq!(status, 404, "{answer}");
     assert!(answer.to_string().contains("another build"), "{answer}");
-    game.goes_on_here();
+    game.goes_on_here().await;
     // Whoever asks the other one is sent to the room.
     let joined = crate::faults::hello(&b, parlor_testing::joining("HELLO7".parse().unwrap(), None));
     let (_, joined) = game.play_while(joined).await;

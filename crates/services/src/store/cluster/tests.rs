@@ -107,7 +107,7 @@ fn host() -> RoomClaim {
 }
 
 #[tokio::test]
-async fn a_room_is_taken_once_and_only_from_a_dead_owner() {
+async fn threat_39_a_room_is_taken_once_and_only_from_a_dead_owner() {
     let Some(rig) = Rig::new().await else { return };
     let b: NodeName = "b".parse().unwrap();
     let (first, taker) = (rig.owner().await, rig.enter(&b).await);
@@ -170,7 +170,7 @@ impl Rig {
 }
 
 #[tokio::test]
-async fn a_room_is_given_to_a_node_that_serves_and_its_snapshot_is_taken_once() {
+async fn threat_34_a_room_is_given_to_a_node_that_serves_and_its_snapshot_is_taken_once() {
     let Some(rig) = Rig::new().await else { return };
     let b: NodeName = "b".parse().unwrap();
     let (earlier, a, to) = (rig.owner().await, rig.owner().await, rig.enter(&b).await);
@@ -201,7 +201,7 @@ async fn a_room_is_given_to_a_node_that_serves_and_its_snapshot_is_taken_once() 
 }
 
 #[tokio::test]
-async fn a_room_that_is_kept_cannot_be_given_by_a_statement_that_comes_late() {
+async fn threat_34_a_room_that_is_kept_cannot_be_given_by_a_statement_that_comes_late() {
     let Some(rig) = Rig::new().await else { return };
     let b: NodeName = "b".parse().unwrap();
     let (earlier, to) = (rig.owner().await, rig.enter(&b).await);
