@@ -3,7 +3,7 @@
 mod services;
 
 pub(crate) use services::{
-    BoardsArgs, ClusterArgs, LobbiesArgs, MatchmakerArgs, MovesArgs, RanksArgs, TurnsArgs,
+    BoardsArgs, ClusterArgs, ClusterPart, LobbiesArgs, MatchmakerArgs, MovesArgs, RanksArgs, TurnsArgs,
 };
 
 use super::feel::Quality;

@@ -5,9 +5,10 @@
 //! not what two machines carry.
 
 use super::account::{CpuTime, cpu_time};
-use super::args::{ClusterArgs, Transport};
+use super::args::{ClusterArgs, ClusterPart as Part, Transport};
 use super::load::{self, Plan, Spent, Target};
 use super::machine::Cores;
+use super::notices;
 use super::pace::Pace;
 use super::server::{Server, Settings};
 use super::table::{Table, figure, ms};
@@ -23,26 +24,13 @@ use tokio::time::sleep;
 /// How long nodes settle before their idleness is measured.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Part {
-    /// Processor time of servers that nobody uses, in percent of a core and for each server.
-    Idle,
-    /// Processor time for each message that a member receives, in microseconds.
-    Relay,
-    /// Moves in turn rooms that are stored each second.
-    Turns,
-}
-
 impl Part {
-    const ALL: [Part; 3] = [Part::Idle, Part::Relay, Part::Turns];
-
     fn as_str(self) -> &'static str {
         match self {
             Part::Idle => "idle",
             Part::Relay => "relay",
             Part::Turns => "turns",
+            Part::Notices => "notices",
         }
     }
 
@@ -51,6 +39,7 @@ impl Part {
             Part::Idle => "% of a core for each server",
             Part::Relay => "CPU µs/message",
             Part::Turns => "moves/s",
+            Part::Notices => "ms",
         }
     }
 }
@@ -80,19 +69,20 @@ impl Setup {
     fn of(part: Part) -> &'static [Setup] {
         match part {
             Part::Idle | Part::Relay => &[Setup::Server, Setup::Servers, Setup::Nodes],
-            Part::Turns => &[Setup::Server, Setup::Nodes],
+            Part::Turns | Part::Notices => &[Setup::Server, Setup::Nodes],
         }
     }
 
-    fn start(self, cores: Cores, store: &str) -> anyhow::Result<Vec<Server>> {
+    fn start(self, cores: Cores, args: &ClusterArgs) -> anyhow::Result<Vec<Server>> {
         let shards = |number: u8| ["--shards".to_owned(), number.to_string()];
-        let store = ["--store".to_owned(), store.to_owned()];
+        let store = ["--store".to_owned(), args.store.clone()];
+        let bus: Vec<String> = args.bus.iter().flat_map(|bus| ["--bus".to_owned(), bus.clone()]).collect();
         let node = |number: u8| ["--node".to_owned(), format!("bench-{number}")];
         let servers = match self {
             Setup::Server => vec![[shards(2), store].concat()],
             Setup::Servers => vec![shards(1).to_vec(), shards(1).to_vec()],
             Setup::Nodes => {
-                vec![[shards(1), store.clone(), node(0)].concat(), [shards(1), store, node(1)].concat()]
+                [0, 1].map(|number| [&shards(1)[..], &store, &node(number), &bus].concat()).to_vec()
             }
         };
         let start = |more: &Vec<String>| Server::start(cores, &Settings { more, ..Settings::default() });
@@ -122,7 +112,7 @@ struct Row {
 /// What kept it from measuring.
 pub(crate) async fn run(cores: Cores, args: &ClusterArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
-    for part in Part::ALL {
+    for part in args.parts.iter().copied() {
         for _ in 0..args.turns {
             for setup in Setup::of(part) {
                 tell(&format!("{}, {}", part.as_str(), setup.as_str()));
@@ -132,15 +122,15 @@ pub(crate) async fn run(cores: Cores, args: &ClusterArgs) -> anyhow::Result<()> 
     }
     let setting = json!({
         "cores": cores, "seconds": args.seconds, "relay_rooms": args.relay_rooms, "turn_rooms": args.turn_rooms,
-        "connections": args.connections,
+        "connections": args.connections, "bus": args.bus,
     });
     let mut notes = vec![cores.note()];
-    notes.extend(Part::ALL.map(|part| conclusion(part, &rows)));
+    notes.extend(args.parts.iter().map(|part| conclusion(*part, &rows)));
     print("cluster", args.common.json, &setting, &rows, &notes, &table(&rows))
 }
 
 async fn row(cores: Cores, part: Part, setup: Setup, args: &ClusterArgs) -> anyhow::Result<Row> {
-    let servers = setup.start(cores, &args.store)?;
+    let servers = setup.start(cores, args)?;
     let store = store_time()?;
     let seconds = Duration::from_secs_f64(args.seconds);
     let (figure, spent, [us_p50, us_p99], void) = match part {
@@ -174,6 +164,16 @@ async fn row(cores: Cores, part: Part, setup: Setup, args: &ClusterArgs) -> anyh
             let times = [50, 99].map(|percent| percentile(&mut took_us, percent));
             let void = generator_too_slow(spent.usage().generator_cpu_percent);
             (Some(each_second), spent, times, void)
+        }
+        Part::Notices => {
+            let pids: Vec<u32> = servers.iter().map(Server::pid).collect();
+            let servers: Vec<&Server> = servers.iter().collect();
+            sleep(SETTLE).await;
+            let (began, earlier) = (Instant::now(), Spent::so_far_of(&pids)?);
+            let mut took_us = notices::measured(&servers, seconds).await?;
+            let spent = Spent::so_far_of(&pids)?.since(earlier, began.elapsed());
+            let times = [50, 99].map(|percent| percentile(&mut took_us, percent));
+            (times[0].map(|us| f64::from(us) / 1_000.0), spent, times, None)
         }
     };
     let store = store_time()?.since(store);

@@ -32,6 +32,7 @@ mod matchmaker;
 mod member;
 mod moves;
 mod network;
+mod notices;
 mod output;
 mod pace;
 mod pacer;

@@ -22,16 +22,17 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 const APP: &str = "bench";
-/// Steps of the games in each second.
-const HZ: u16 = 60;
 /// How long games are played after they have settled, before the next move or death: rosters are written each second, a room stays
 /// for two at its new node, and a member knows the rhythm of its room.
 const SETTLE: Duration = Duration::from_secs(6);
 /// Rooms that move at the same time.
 const AT_ONCE: usize = 2;
+/// Time between two frames of the games.
+const FRAME: Duration = Duration::from_millis(1);
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -76,7 +77,7 @@ pub(crate) async fn run(cores: Cores, args: &MovesArgs) -> anyhow::Result<()> {
     let _ = std::fs::remove_dir_all(&folder);
     let rows = rows?;
     let setting = json!({
-        "cores": cores, "rooms": args.rooms, "members": args.members, "rounds": args.rounds, "kills": args.kills, "step_hz": HZ,
+        "cores": cores, "rooms": args.rooms, "members": args.members, "rounds": args.rounds, "kills": args.kills, "step_hz": args.step_hz,
     });
     print("moves", args.common.json, &setting, &rows, &[cores.note()], &table(&rows))
 }
@@ -129,7 +130,7 @@ impl Nodes {
                     break;
                 }
                 ensure!(since.elapsed() < PATIENCE, "the nodes do not see each other: {listed}");
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                sleep(Duration::from_millis(50)).await;
             }
         }
         Ok(())
@@ -273,7 +274,7 @@ impl Games {
         let registry = node.registry();
         let mut games = Games { all: Vec::new(), codes: Vec::new() };
         for of in 0..args.rooms as usize {
-            let host = Room::host(APP).name("host").tick_hz(HZ).max_players(args.members);
+            let host = Room::host(APP).name("host").tick_hz(args.step_hz).max_players(args.members);
             // A chosen code is not sent to a less busy node.
             let host = host.code(&format!("BENCH{of:03}")).server(&address).registry(registry.clone());
             let host = impairment.iter().fold(host, |host, bad| host.impairment(*bad));
@@ -301,7 +302,8 @@ impl Games {
         for member in &mut self.all {
             member.frame()?;
         }
-        yield_now().await;
+        // The members' sessions run beside their games.
+        sleep(FRAME).await;
         Ok(())
     }
 

@@ -67,6 +67,8 @@ struct Inner {
     claims: ClaimCounts,
     pass_key: PassKey,
     taking: Taking,
+    /// Told of each room that this node takes.
+    taken: Notify,
     moves: MoveCounts,
     /// Once it is served.
     served: OnceLock<(Shards, Line)>,
@@ -137,6 +139,7 @@ impl Directory {
             claims: ClaimCounts::default(),
             pass_key,
             taking: Taking::default(),
+            taken: Notify::new(),
             moves: MoveCounts::default(),
             served: OnceLock::new(),
         }))

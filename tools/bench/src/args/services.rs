@@ -1,7 +1,8 @@
 //! Options of the benches of services.
 
 use super::{CommonArgs, seconds};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 #[derive(Debug, Args)]
 pub(crate) struct TurnsArgs {
@@ -38,6 +39,9 @@ pub(crate) struct MovesArgs {
     /// How often the node that has the rooms is killed
     #[arg(long, default_value_t = 10)]
     pub kills: u16,
+    /// Steps of the games in each second
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..=120))]
+    pub step_hz: u16,
     /// Round trips that are added at the members, in ms, two rows each
     #[arg(long, value_delimiter = ',', default_values_t = [0, 40])]
     pub rtt: Vec<u64>,
@@ -45,12 +49,37 @@ pub(crate) struct MovesArgs {
     pub common: CommonArgs,
 }
 
+/// What the bench of a second node measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ClusterPart {
+    /// Processor time of servers that nobody uses, in percent of a core and for each server.
+    Idle,
+    /// Processor time for each message that a member receives, in microseconds.
+    Relay,
+    /// Moves in turn rooms that are stored each second.
+    Turns,
+    /// Time until a player of a turn room hears what another one says, in milliseconds.
+    Notices,
+}
+
+impl ClusterPart {
+    const ALL: [ClusterPart; 4] =
+        [ClusterPart::Idle, ClusterPart::Relay, ClusterPart::Turns, ClusterPart::Notices];
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
     /// An empty PostgreSQL database: postgres://USER@HOST/DATABASE
     #[arg(long, value_name = "URL", env = "PARLOR_POSTGRES")]
     pub store: String,
-    /// How often each part is measured with one server and with two nodes, in turns
+    /// The bus of the two nodes: nats://HOST:PORT. Default: the database
+    #[arg(long, value_name = "URL")]
+    pub bus: Option<String>,
+    /// What is measured
+    #[arg(long, value_name = "PART", value_enum, value_delimiter = ',', default_values_t = ClusterPart::ALL)]
+    pub parts: Vec<ClusterPart>,
+    /// How often each part is measured with each kind of servers, in turns
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub turns: u16,
     /// How long each row is measured

@@ -5,8 +5,10 @@
 //! that a member asks for.
 
 use super::{Directory, OwnRoom, environment};
+use crate::cluster::nodes::Node;
 use crate::store::{ClaimedRow, NewLiveRoom, Owner, RoomClaim, StoreError, TakenRoom};
 use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
 use data_encoding::HEXLOWER;
 use parlor_hub::cluster::tenure::Decision;
 use parlor_hub::{ClaimAnswer, ClaimedRoom};
@@ -14,7 +16,11 @@ use parlor_proto::RoomCode;
 use parlor_proto::wire::handshake::RoomKind;
 use parlor_server::embed::lock;
 use parlor_server::realm::Realm;
+use tokio::time::timeout;
 
+/// How long a claim waits for the death of a room's owner to be seen, or for the room's host. Without that each member
+/// would shake hands again and again meanwhile.
+const UNDECIDED_MAX: Duration = Duration::from_secs(1);
 const KINDS: [RoomKind; 3] = [RoomKind::PlayerHosted, RoomKind::Dedicated, RoomKind::Match];
 const ANSWERS: [&str; 6] = ["reopened", "here", "elsewhere", "later", "gone", "barred"];
 
@@ -75,32 +81,68 @@ impl Directory {
             hosts: room.hosts.map(|epoch| epoch.0.into()),
             user: realm.zip(room.user.clone()),
         };
-        let Some(row) = self.0.store.claimed_room(&claim).await? else {
-            return Ok(ClaimAnswer::Gone);
-        };
-        if row.is_banned {
-            return Ok(ClaimAnswer::Barred);
-        }
-        let is_mine = row.owner == owner;
-        match () {
-            () if is_mine && (room.is_here || self.is_taken(room.code, &claim.uid).await) => {
-                Ok(ClaimAnswer::Here)
+        let mut has_waited = false;
+        loop {
+            let Some(row) = self.0.store.claimed_room(&claim).await? else {
+                return Ok(ClaimAnswer::Gone);
+            };
+            if row.is_banned {
+                return Ok(ClaimAnswer::Barred);
             }
-            // The member comes from its node. That one may live, or nobody has seen its death yet.
-            () if !is_mine && !row.is_dead && row.key.term <= claim.term => Ok(ClaimAnswer::Later),
-            () if !is_mine && !row.is_dead => Ok(ClaimAnswer::At(row.address)),
-            () if !row.outlives => Ok(ClaimAnswer::Gone),
-            () if !row.may_reopen || row.key.term < claim.term => Ok(ClaimAnswer::Later),
-            // Another node takes it, if this one drains or is not sure of its lease.
-            () if !self.0.standing.get().may(Decision::Take) => Ok(ClaimAnswer::Later),
-            () => {
-                let _one = self.0.taking.lock(&claim.uid).await;
-                if self.is_own(room.code, &claim.uid) {
-                    return Ok(ClaimAnswer::Here);
+            let is_mine = row.owner == owner;
+            let is_here = is_mine && (room.is_here || self.is_taken(room.code, &claim.uid).await);
+            let lives = !is_mine && !row.is_dead;
+            let is_undecided = match lives {
+                // The member comes from its node. That one may live, or nobody has seen its death yet.
+                true => row.key.term <= claim.term,
+                // Its host has not come yet.
+                false => row.outlives && !row.may_reopen,
+            };
+            if is_undecided && !is_here && !has_waited {
+                has_waited = true;
+                self.wait_for(room.code, &claim.uid, Some(&row.owner).filter(|_| lives)).await;
+                continue;
+            }
+            return Ok(match () {
+                () if is_here => ClaimAnswer::Here,
+                () if is_undecided => ClaimAnswer::Later,
+                () if lives => ClaimAnswer::At(row.address),
+                () if !row.outlives => ClaimAnswer::Gone,
+                () if row.key.term < claim.term => ClaimAnswer::Later,
+                // Another node takes it, if this one drains or is not sure of its lease.
+                () if !self.0.standing.get().may(Decision::Take) => ClaimAnswer::Later,
+                () => {
+                    let _one = self.0.taking.lock(&claim.uid).await;
+                    if self.is_own(room.code, &claim.uid) {
+                        return Ok(ClaimAnswer::Here);
+                    }
+                    self.take(&claim, row, &owner, address.to_string()).await?
                 }
-                self.take(&claim, row, &owner, address.to_string()).await
-            }
+            });
         }
+    }
+
+    /// Waits for a moment until this node has a room, or until `owner` is gone.
+    async fn wait_for(&self, code: RoomCode, uid: &str, owner: Option<&Owner>) {
+        let mut nodes = self.0.nodes.clone();
+        let decided = async {
+            loop {
+                let taken = self.0.taken.notified();
+                let lives = |owner: &Owner| {
+                    let is_it =
+                        |node: &Node| node.id.as_str() == owner.node && node.incarnation == owner.incarnation;
+                    nodes.get().serving().any(is_it)
+                };
+                if self.is_own(code, uid) || owner.is_some_and(|owner| !lives(owner)) {
+                    return;
+                }
+                tokio::select! {
+                    () = taken => {}
+                    () = nodes.changed() => {}
+                }
+            }
+        };
+        let _ = timeout(UNDECIDED_MAX, decided).await;
     }
 
     /// Whether this node has taken a room. The members of a room ask at the same time, so a claim waits for the one that
@@ -142,6 +184,7 @@ impl Directory {
             host: row.host.map(|_| claim.member),
         };
         lock(&self.0.rooms).insert(code, OwnRoom::new(new));
+        self.0.taken.notify_waiters();
         if snapshot.is_empty() {
             self.0.claims.reopened[kind].fetch_add(1, Ordering::Relaxed);
             tracing::info!(%code, term, node = %row.owner.node, "a room of a node that is gone is reopened here");

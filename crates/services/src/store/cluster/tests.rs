@@ -86,6 +86,8 @@ async fn threat_34_what_an_earlier_incarnation_writes_changes_nothing() {
     let counts = Counts { members: 9, ..Counts::default() };
     let listed = rig.store.list_live_rooms_as(&zombie, &[(key.clone(), counts, None)]).await;
     assert_eq!(listed, Ok(0), "what is listed");
+    let listed = rig.store.list_live_rooms_as(&zombie, &[(row.key.clone(), counts, None)]).await;
+    assert_eq!(listed, Ok(0), "what is listed under the present term");
     // By the term alone, too.
     let listed = rig.store.list_live_rooms_as(&present, &[(key.clone(), counts, None)]).await;
     assert_eq!(listed, Ok(0), "what is listed under an earlier term");
