@@ -29,7 +29,8 @@ pub struct Gate {
 
 /// The lock that commits wait for: PostgreSQL's name for it, and the condition that a row of `pg_locks` is of it.
 const LOCK: &str = "7242690, hashtext(current_schema())";
-const IS_LOCK: &str = "locktype = 'advisory' AND classid = 7242690 AND objid::bigint = hashtext(current_schema())::bigint & 4294967295";
+const IS_LOCK: &str = "locktype = 'advisory' AND classid = 7242690
+     AND objid::bigint = hashtext(current_schema())::bigint & 4294967295";
 
 impl Gate {
     /// Closes one in a cluster's schema.

@@ -301,7 +301,7 @@ impl Member {
         self.link.close(CloseCode::DONE, "the bench is done");
     }
 
-    /// It is lost. Gives why if it had a seat. If it was still waiting for one, whoever waits with it is told.
+    /// Ends a lost member. Returns the reason if the member had a seat; otherwise the caller of its join gets the reason.
     pub(crate) fn lost(mut self, why: &str) -> Option<String> {
         if let Some(waiting) = self.answer.take() {
             // Whoever waited may have given up.

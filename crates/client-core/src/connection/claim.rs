@@ -188,14 +188,15 @@ impl Claims {
     /// Notes a packet of the room's server. No claim is needed then.
     pub(super) fn heard(&mut self, now: Instant) {
         let Some(seat) = &self.seat else { return };
-        let min = Duration::from_millis(seat.hedge_ms.into());
+        let mut min = Duration::from_millis(seat.hedge_ms.into());
         self.rhythm.heard(now);
-        if self.moves_to.is_none() {
+        if self.moves_to.is_some() {
+            // It says nothing while the store is asked.
+            min = HEDGE_MAX;
+        } else {
             self.stop();
         }
         match self.rhythm.hedge(min) {
-            // A room that is about to move says nothing while the store is asked.
-            Some(_) if self.moves_to.is_some() && self.can_ask() => self.silence.watch(HEDGE_MAX, now),
             Some(hedge) if self.can_ask() => self.silence.watch(hedge, now),
             _ => self.silence = HubWatchdog::default(),
         }
@@ -331,9 +332,7 @@ impl Claims {
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let asking = match &self.state {
-            State::Asking(asking) => {
-                Some(asking.session.poll_timeout().unwrap_or(asking.until).min(asking.until))
-            }
+            State::Asking(asking) => asking.session.poll_timeout().into_iter().chain([asking.until]).min(),
             State::Idle | State::Waiting { .. } | State::Dialling | State::Warm(_) | State::Refused => None,
         };
         asking.into_iter().chain(self.silence.poll_timeout()).min()
