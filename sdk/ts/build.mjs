@@ -1,10 +1,11 @@
 // Builds the package: entries bundled by esbuild, types by tsc, the wasm inlined; and reports sizes against their aims.
+// Does nothing if what it last built was made of the same files.
 //
 //   node build.mjs [--wasm PATH]    default: what `cargo xtask web` makes
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -62,6 +63,20 @@ function readWasm() {
     process.exit(1);
   }
 }
+
+/** A hash of the files that the package is made of. */
+function hashOfInputs() {
+  const sources = readdirSync(join(here, "src"), { recursive: true, withFileTypes: true }).filter((it) => it.isFile());
+  const paths = sources.map((it) => join(it.parentPath, it.name)).sort();
+  const others = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"].map((name) => join(here, name));
+  const hash = createHash("sha256").update(readWasm());
+  for (const path of [...others, ...paths]) hash.update(`\n${path}\n`).update(readFileSync(path));
+  return hash.digest("hex");
+}
+const hash = hashOfInputs();
+const stamp = join(here, "node_modules/.built-from");
+if (existsSync(out) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash) process.exit(0);
+rmSync(stamp, { force: true });
 
 const gzipped = (bytes) => gzipSync(bytes, { level: 9 });
 const common = { bundle: true, external: ["react"], format: "esm", target: "es2022", platform: "neutral", absWorkingDir: here, logLevel: "warning" };
@@ -135,4 +150,5 @@ for (const [name, size] of Object.entries(sizes)) {
   const verdict = size > aim ? ` - TOO LARGE, at most ${aim / 1000} kB` : Number.isFinite(aim) ? `, at most ${aim / 1000} kB` : "";
   console.log(`${name}: ${(size / 1000).toFixed(1)} kB gzip${verdict}`);
 }
+if (!tooLarge) writeFileSync(stamp, hash);
 process.exit(tooLarge ? 1 : 0);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes a game with each template in Rust of `parlor new` outside of the repository, and one of the guide's first program, and builds
 the games of examples/ that are no template. Tests and plays each: a host, and a guest who joins by the code that the host shows.
-Usage: run.py REPOSITORY TARGET PARLOR"""
+With --window the game of docs/bevy.md in a window is compiled, too.
+Usage: run.py REPOSITORY TARGET PARLOR [--window]"""
 
 import itertools
 import os
@@ -102,6 +103,18 @@ def play_guide(repository, target, folder, env):
     print(f"guide: built outside, room {code} hosted and joined, the guest's tank moves at both")
 
 
+def compile_window(repository, target, parlor, folder, env):
+    """The game of docs/bevy.md in a window: the commands that make it of the template's, and what replaces the terminal."""
+    page = (repository / "docs/bevy.md").read_text()
+    commands, window = re.search(r"### In a window.*?```sh\n(.*?)```.*?```rust,ignore\n(.*?)```", page, re.DOTALL).groups()
+    subprocess.run([parlor, "new", "in-a-window", "--template", "bevy"], cwd=folder, env=env, check=True, stdout=subprocess.DEVNULL)
+    game = folder / "in-a-window"
+    subprocess.run(["sh", "-ec", commands], cwd=game, env=env, check=True)
+    (game / "src/terminal.rs").write_text(window)
+    build(repository, target, "in-a-window", game)
+    print("bevy: compiled with a window")
+
+
 def main():
     repository, target, parlor = (Path(argument).resolve() for argument in sys.argv[1:4])
     with tempfile.TemporaryDirectory() as outside:
@@ -114,6 +127,8 @@ def main():
             play_template(repository, target, parlor, template, Path(outside), env)
         for game in GAMES:
             play_game(repository, target, game, env)
+        if "--window" in sys.argv[4:]:
+            compile_window(repository, target, parlor, Path(outside), env)
 
 
 main()

@@ -15,8 +15,18 @@ pub(crate) struct Step {
     pub(crate) what: &'static str,
     /// The level of runs that include it.
     pub(crate) level: Level,
+    /// Whether it runs beside the steps that follow, in a run of all of them: it compiles into a folder of its own while
+    /// they wait for what they test.
+    pub(crate) is_beside: bool,
     /// Decides how it runs on this machine.
     pub(crate) plan: fn(&Path, Level) -> Result<Work, Missing>,
+}
+
+impl Step {
+    /// The same, beside the steps that follow.
+    pub(crate) const fn beside(self) -> Step {
+        Step { is_beside: true, ..self }
+    }
 }
 
 /// When a step runs without being named.
@@ -74,7 +84,7 @@ pub(crate) const fn step(
     what: &'static str,
     plan: fn(&Path, Level) -> Result<Work, Missing>,
 ) -> Step {
-    Step { name, what, level: Level::Quick, plan }
+    Step { name, what, level: Level::Quick, is_beside: false, plan }
 }
 
 pub(crate) const fn long(
@@ -82,7 +92,7 @@ pub(crate) const fn long(
     what: &'static str,
     plan: fn(&Path, Level) -> Result<Work, Missing>,
 ) -> Step {
-    Step { name, what, level: Level::Long, plan }
+    Step { name, what, level: Level::Long, is_beside: false, plan }
 }
 
 pub(crate) const fn weekly(
@@ -90,7 +100,7 @@ pub(crate) const fn weekly(
     what: &'static str,
     plan: fn(&Path, Level) -> Result<Work, Missing>,
 ) -> Step {
-    Step { name, what, level: Level::Weekly, plan }
+    Step { name, what, level: Level::Weekly, is_beside: false, plan }
 }
 
 pub(crate) fn or_from_environment(name: &str, default: &str) -> String {

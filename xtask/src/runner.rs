@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::invocation::Invocation;
 use crate::options::{DistOptions, TestOptions};
 use crate::plan::{Level, Missing, Step, Work};
-use crate::process::{Failure, seconds, spawn};
+use crate::process::{Failure, heard, seconds, silence_max, spawn};
 use crate::steps::{NOT_COVERED, STEPS};
 use crate::{dist, guards, peers, programs, tidy, web};
 
@@ -54,9 +55,37 @@ pub(crate) fn test(root: &Path, options: &TestOptions) -> ExitCode {
         steps.into_iter().for_each(print_step);
         return ExitCode::SUCCESS;
     }
-    let outcomes: Vec<(&str, Outcome)> =
-        steps.iter().map(|step| (step.name, announced(root, step, options))).collect();
-    conclude(&outcomes, options)
+    conclude(&run(root, &steps, options), options)
+}
+
+/// Runs steps in their order; from the first that [may](Step::is_beside) on, all of its kind run beside the others.
+fn run(root: &Path, steps: &[&Step], options: &TestOptions) -> Vec<(&'static str, Outcome)> {
+    let is_beside = |step: &&Step| step.is_beside && options.all && options.only.is_empty();
+    let in_turn = |step: &&Step| (step.name, announced(step, || outcome(root, step, options)));
+    let begin = steps.iter().position(is_beside).unwrap_or(steps.len());
+    let mut outcomes: Vec<_> = steps[..begin].iter().map(in_turn).collect();
+    let (beside, after): (Vec<&Step>, Vec<&Step>) = steps[begin..].iter().partition(is_beside);
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| {
+            let alone = |step: &&Step| (step.name, announced(step, || run_beside(root, step, options)));
+            beside.iter().map(alone).collect::<Vec<_>>()
+        });
+        outcomes.extend(after.iter().map(in_turn));
+        outcomes.extend(beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    });
+    outcomes
+}
+
+/// Runs a step in a process of its own, to which the others go before. Its lines begin with its name.
+fn run_beside(root: &Path, step: &Step, options: &TestOptions) -> Outcome {
+    let level = if options.weekly { Level::Weekly } else { Level::Long };
+    let again = format!("cargo xtask test {} --only {}", level.option(), step.name);
+    let nice = Invocation::new("nice").args("-n 10").args(&again);
+    match heard(root, &nice, silence_max(), &|line| println!("{}: {line}", step.name)) {
+        Ok((true, _)) => Outcome::Passed,
+        Ok((false, excerpt)) => Outcome::Failed(Failure { why: format!("rerun `{again}`"), excerpt }),
+        Err(error) => Outcome::Failed(Failure::of(format!("`{nice}` could not be started: {error}"))),
+    }
 }
 
 fn chosen(only: &[String]) -> Result<Vec<&'static Step>, String> {
@@ -73,10 +102,10 @@ fn print_step(step: &Step) {
 }
 
 /// Runs one step between the line that announces it and the line that says how it ended and how long it took.
-fn announced(root: &Path, step: &Step, options: &TestOptions) -> Outcome {
+fn announced(step: &Step, run: impl FnOnce() -> Outcome) -> Outcome {
     println!("==> {}: {}", step.name, step.what);
     let start = Instant::now();
-    let outcome = outcome(root, step, options);
+    let outcome = run();
     let took = seconds(start.elapsed());
     match &outcome {
         Outcome::Passed => println!("<== {}: passed in {took}\n", step.name),
@@ -166,11 +195,11 @@ fn counts(outcomes: &[(&str, Outcome)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invocation::Invocation;
+    use crate::plan::long;
 
     fn long_step_without_its_tool() -> Step {
         let plan = |_: &Path, _| Err(Missing { why: "no tool".to_owned(), hint: "get it".to_owned() });
-        Step { name: "tool", what: "needs a tool", level: Level::Long, plan }
+        long("tool", "needs a tool", plan)
     }
 
     fn outcome_with(step: &Step, options: &TestOptions) -> Outcome {

@@ -8,8 +8,6 @@ use crate::invocation::Invocation;
 use crate::plan::{Level, Missing, Work, need};
 use crate::wasm::FILE;
 
-/// Installs exactly what a folder's lock file names.
-pub(crate) const INSTALL: &str = "ci --no-fund --no-audit";
 /// The server that the tests play on.
 pub(crate) const SERVER: &str = "build --workspace --all-features --bin parlor";
 
@@ -17,7 +15,7 @@ pub(crate) const SERVER: &str = "build --workspace --all-features --bin parlor";
 pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
     let [install, build] = built(root)?;
     let (test, play) = (npm("test", "sdk/ts", root)?, npm("run integration", "sdk/ts", root)?);
-    let tools = npm(INSTALL, "sdk/reference", root)?;
+    let tools = installed("sdk/reference", root)?;
     let reference = npm("run build", "sdk/reference", root)?;
     Ok(Work::Run(vec![install, test, tools, reference, build, Invocation::cargo(SERVER), play]))
 }
@@ -30,10 +28,10 @@ pub(crate) fn plan_web(root: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::Run(vec![
         install,
         build,
-        npm(INSTALL, "web", root)?,
+        installed("web", root)?,
         npm("test", "web", root)?,
         Invocation::new("node").args("web/build.mjs target/web"),
-        npm(INSTALL, "tests/browser", root)?,
+        installed("tests/browser", root)?,
         Invocation::cargo(SERVER),
         npm("run pages", "tests/browser", root)?
             .env("PARLOR_PAGES", &root.join("target/web").to_string_lossy()),
@@ -73,7 +71,7 @@ pub(crate) fn plan_measure(root: &Path, _: Level) -> Result<Work, Missing> {
 /// Builds the SDK and a server, and then plays.
 fn played(server: Invocation, play: Invocation, root: &Path) -> Result<Work, Missing> {
     let [install, build] = built(root)?;
-    Ok(Work::Run(vec![install, build, npm(INSTALL, "tests/browser", root)?, server, play]))
+    Ok(Work::Run(vec![install, build, installed("tests/browser", root)?, server, play]))
 }
 
 pub(crate) fn need_chromium() -> Result<(), Missing> {
@@ -82,16 +80,28 @@ pub(crate) fn need_chromium() -> Result<(), Missing> {
 
 /// Installs the tools of the SDK, and builds it.
 pub(crate) fn built(root: &Path) -> Result<[Invocation; 2], Missing> {
-    Ok([npm(INSTALL, "sdk/ts", root)?, Invocation::new("node").args("sdk/ts/build.mjs")])
+    Ok([installed("sdk/ts", root)?, Invocation::new("node").args("sdk/ts/build.mjs")])
+}
+
+/// Installs what a folder's lock file names.
+pub(crate) fn installed(folder: &str, root: &Path) -> Result<Invocation, Missing> {
+    need_npm(root)?;
+    Ok(Invocation::new("sh").args("xtask/npm-ci.sh").args(folder))
 }
 
 /// A call of npm in `folder`.
 pub(crate) fn npm(args: &str, folder: &str, root: &Path) -> Result<Invocation, Missing> {
+    need_npm(root)?;
+    Ok(Invocation::new("npm").args(args).args("--prefix").args(folder))
+}
+
+/// Everything made with npm has the WebAssembly.
+fn need_npm(root: &Path) -> Result<(), Missing> {
     need("node --version", "Node is not installed", "apt-get install nodejs npm")?;
     need("npm --version", "npm is not installed", "apt-get install npm")?;
     if !root.join(FILE).exists() {
         let hint = "`cargo xtask web`; with --all the step `wasm` builds it before".to_owned();
         return Err(Missing { why: format!("there is no {FILE}"), hint });
     }
-    Ok(Invocation::new("npm").args(args).args("--prefix").args(folder))
+    Ok(())
 }

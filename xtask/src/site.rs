@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::invocation::Invocation;
 use crate::plan::{Level, Missing, Work, documentation, need};
-use crate::sdk::{INSTALL, SERVER, built, need_chromium, npm};
+use crate::sdk::{SERVER, built, installed, need_chromium, npm};
 
 /// Where the site is built.
 const OUT: &str = "target/site";
@@ -22,9 +22,9 @@ pub(crate) fn plan(root: &Path, _: Level) -> Result<Work, Missing> {
     let mut run = vec![install, build, Invocation::cargo(SERVER)];
     run.extend(documentation());
     run.extend([
-        npm(INSTALL, "sdk/reference", root)?,
+        installed("sdk/reference", root)?,
         npm("run build", "sdk/reference", root)?,
-        npm(INSTALL, "site", root)?,
+        installed("site", root)?,
         npm("test", "site", root)?,
         Invocation::new("node").args("site/build.mjs").args(OUT),
     ]);

@@ -79,27 +79,23 @@ pub(crate) const STEPS: &[Step] = &[
         "what chance decides again: 2,000 seeded worlds (--weekly: 10,000), more cases of each property",
         plan_seeds,
     ),
+    long("sdk", "the TypeScript SDK: types, unit tests, reference, sizes, and rooms in Node", sdk::plan),
     long(
-        "guards",
-        "a third of the guards against threats: each, taken out, is missed by its test (--weekly: all)",
-        plan_guards,
-    ),
+        "examples",
+        "the guide's first program, and a game of each template of `parlor new`: built outside of the repository, tested and played (--weekly: also in a window of Bevy)",
+        plan_examples,
+    ).beside(),
     long(
         "dist",
         "archive, Debian and npm packages and container: made, installed into empty systems, and played (--weekly: also the archive for ARM)",
         plan_dist,
-    ),
+    ).beside(),
+    long("fuzz", "the fuzz targets compile on stable", plan_fuzz).beside(),
     long(
         "package",
         "each crate that users link, and the program, has what is published (--weekly: all are compiled from that)",
         plan_package,
     ),
-    long(
-        "examples",
-        "the guide's first program, and a game of each template of `parlor new`: built outside of the repository, tested and played",
-        plan_examples,
-    ),
-    long("sdk", "the TypeScript SDK: types, unit tests, reference, sizes, and rooms in Node", sdk::plan),
     long("web", "the pages built anew: types, unit tests and sizes, and played in Chromium", sdk::plan_web),
     long(
         "browser",
@@ -130,7 +126,13 @@ pub(crate) const STEPS: &[Step] = &[
         plan_manifests,
     ),
     long("schemathesis", "every operation, for every role, against the OpenAPI document", plan_schemathesis),
-    long("fuzz", "the fuzz targets compile on stable", plan_fuzz),
+    // What it builds has the names of what the other steps share.
+    long(
+        "guards",
+        "a third of the guards against threats: each, taken out, is missed by its test (--weekly: all)",
+        plan_guards,
+    ),
+    weekly("semver", "the crates against the last version that has a tag", plan_semver),
     weekly("peers", "what Parlor is measured against compiles, and Colyseus starts", peers::plan),
     weekly(
         "godot",
@@ -250,6 +252,12 @@ fn plan_package(_: &Path, level: Level) -> Result<Work, Missing> {
     Ok(Work::one(PUBLISHED.iter().fold(package, |package, name| package.args("-p").args(name))))
 }
 
+fn plan_semver(_: &Path, _: Level) -> Result<Work, Missing> {
+    let tool = "cargo install cargo-semver-checks --locked";
+    need("cargo semver-checks --version", "cargo-semver-checks is not installed", tool)?;
+    Ok(Work::one(Invocation::new("sh").args("xtask/semver.sh")))
+}
+
 /// It needs root: each try has a root file system and a network of its own.
 fn plan_dist(_: &Path, level: Level) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
@@ -264,10 +272,16 @@ fn plan_dist(_: &Path, level: Level) -> Result<Work, Missing> {
     Ok(Work::Run(run))
 }
 
-fn plan_examples(_: &Path, _: Level) -> Result<Work, Missing> {
+fn plan_examples(_: &Path, level: Level) -> Result<Work, Missing> {
     need("python3 --version", "python3 is not installed", "apt-get install python3")?;
     let build = Invocation::cargo("build --workspace --all-features --bin parlor");
-    let run = Invocation::new("python3").args("xtask/examples/run.py . target/examples target/debug/parlor");
+    let mut run =
+        Invocation::new("python3").args("xtask/examples/run.py . target/examples target/debug/parlor");
+    if level == Level::Weekly {
+        let install = "apt-get install pkg-config libasound2-dev libudev-dev";
+        need("pkg-config --exists alsa libudev", "Bevy's libraries are not installed", install)?;
+        run = run.args("--window");
+    }
     Ok(Work::Run(vec![build, run]))
 }
 

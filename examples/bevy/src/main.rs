@@ -2,8 +2,7 @@
 //!
 //! `cargo run` hosts a room and shows its code; `cargo run -- CODE` joins it. `cargo test` plays it on a bad network.
 //!
-//! It is drawn in a terminal, so that it builds in a minute and plays anywhere. For a window, depend on `bevy` instead of
-//! `bevy_app`, `bevy_ecs` and `crossterm`, and replace `terminal.rs`, which says how. Nothing else changes.
+//! It is drawn in a terminal, so that it builds in a minute and plays anywhere. For a window `terminal.rs` alone is replaced.
 
 mod terminal;
 

@@ -1,9 +1,4 @@
-//! What shows the game and reads the keys: a terminal. For a window this file is replaced:
-//!
-//! - `run` by `app.add_plugins(DefaultPlugins).run()`, and a system of `Startup` that spawns a `Camera2d`.
-//! - `keys` by a system of `Update` that sets `Push` from `Res<ButtonInput<KeyCode>>`.
-//! - `draw` by two systems of `Update`: one inserts a `Sprite` where a `Skater` or a `Gem` was `Added`, and one sets the
-//!   `Transform` of each skater from its `Interpolated<Skater>`.
+//! What shows the game and reads the keys: a terminal. For a window, docs/bevy.md of Parlor has what replaces this file.
 
 use crate::{GAME, Gem, Push, Score, Skater};
 use bevy_app::{App, AppExit, First, Last, ScheduleRunnerPlugin};

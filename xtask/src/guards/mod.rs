@@ -41,7 +41,7 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
 /// Which guards are taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// One part of [`PARTS`] of those with a switch, which share one build. The newest commit chooses the part.
+    /// One [part](part_of) of those with a switch, which share one build. The newest commit chooses the part.
     Part,
     /// All, also those that are built one by one.
     All,
@@ -50,11 +50,20 @@ pub(crate) enum Extent {
 /// Into how many parts the guards are divided.
 const PARTS: u64 = 3;
 
+/// The part of a guard. The tests of a part are in programs that no other part builds.
+fn part_of(test: &Test) -> u64 {
+    match (test.target.as_str(), test.package.as_str()) {
+        ("lib", _) => 0,
+        (_, "parlor-services") => 1,
+        _ => 2,
+    }
+}
+
 fn check(root: &Path, extent: Extent) -> Result<(), String> {
     let guards = list::list(root)?;
     let sources = Sources::of(root, &guards)?;
-    let bench = Bench::new(root, &sources)?;
-    let faults = bench.faults(&guards, &sources, extent);
+    let bench = Bench::new(root, &sources, extent)?;
+    let faults = bench.faults(&guards, &sources);
     // What was built of the copy has the names of what is built of the checkout. While its sources are there, cargo
     // takes the one for the other.
     let _ = fs::remove_dir_all(&bench.tree);
@@ -141,11 +150,12 @@ struct Bench {
     target: PathBuf,
     /// A number that the newest commit decides.
     commit: u64,
+    extent: Extent,
     postgres: Postgres,
 }
 
 impl Bench {
-    fn new(root: &Path, sources: &Sources) -> Result<Bench, String> {
+    fn new(root: &Path, sources: &Sources, extent: Extent) -> Result<Bench, String> {
         let tree = root.join("target/guards/tree");
         tree::copy_tree(root, &tree, &sources.changed)?;
         // The target of all other steps: what comes from outside is built there already.
@@ -153,14 +163,15 @@ impl Bench {
             tree,
             target: root.join("target"),
             commit: commit(root)?,
+            extent,
             postgres: Postgres::start(root)?,
         })
     }
 
-    fn faults(&self, guards: &[Guard], sources: &Sources, extent: Extent) -> Result<Vec<String>, String> {
-        match extent {
+    fn faults(&self, guards: &[Guard], sources: &Sources) -> Result<Vec<String>, String> {
+        match self.extent {
             Extent::All => {
-                let mut faults = self.faults_together(guards, sources, |_| true)?;
+                let mut faults = self.faults_together(guards, sources, (0..guards.len()).collect())?;
                 for &number in &sources.without_switch {
                     faults.extend(self.fault_alone(&guards[number], sources)?);
                 }
@@ -173,7 +184,8 @@ impl Bench {
                     part + 1,
                     sources.without_switch.len()
                 );
-                self.faults_together(guards, sources, |number| number as u64 % PARTS == part)
+                let is_chosen = |number: &usize| part_of(&guards[*number].test) == part;
+                self.faults_together(guards, sources, (0..guards.len()).filter(is_chosen).collect())
             }
         }
     }
@@ -183,11 +195,10 @@ impl Bench {
         &self,
         guards: &[Guard],
         sources: &Sources,
-        is_chosen: impl Fn(usize) -> bool,
+        chosen: Vec<usize>,
     ) -> Result<Vec<String>, String> {
-        let targets: BTreeSet<&str> = guards.iter().map(|guard| guard.test.target.as_str()).collect();
+        let targets = chosen.iter().map(|&number| guards[number].test.target.as_str()).collect();
         let programs = self.build(&targets)?;
-        let chosen: Vec<usize> = (0..guards.len()).filter(|&number| is_chosen(number)).collect();
         let tests = by_program(chosen.iter().map(|&number| &guards[number]));
         let whole = side_by_side(tests, |(name, tests)| self.faults_of_whole(&programs, name, &tests));
         let numbers: Vec<usize> =
@@ -223,9 +234,9 @@ impl Bench {
         for target in targets {
             cargo = if *target == "lib" { cargo.args("--lib") } else { cargo.args("--test").args(target) };
         }
+        cargo = cargo.env("CARGO_TARGET_DIR", &self.target.to_string_lossy());
         // Of a guard without a switch, one line of a crate changes.
-        let cargo =
-            cargo.env("CARGO_TARGET_DIR", &self.target.to_string_lossy()).env("CARGO_INCREMENTAL", "1");
+        let cargo = cargo.env("CARGO_INCREMENTAL", if self.extent == Extent::All { "1" } else { "0" });
         let built = programs::built(&self.tree, &cargo)
             .map_err(|failure| format!("the tests do not build:\n{}", failure.excerpt.join("\n")))?;
         let by_name = |program: Program| ((program.package.clone(), program.target.clone()), program);

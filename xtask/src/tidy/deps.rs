@@ -67,7 +67,7 @@ const HOUSE: &[Place] = &[
         may: &["parlor", "parlor-server", "parlor-transport"],
         tests_may: &["parlor-proto"],
     },
-    Place { name: "parlor-cli", may: &INSTALLED, tests_may: &[] },
+    Place { name: "parlor-cli", may: &INSTALLED, tests_may: &["parlor-testing"] },
     Place { name: "parlor-bench", may: &EVERYTHING, tests_may: &[] },
     Place {
         name: "parlor-sim",

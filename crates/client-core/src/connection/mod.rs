@@ -334,7 +334,8 @@ impl Connection {
             session.detach();
         }
         self.claims.lost(None, now);
-        let is_last = self.reconnect.trying().is_some() && !self.reconnect.failed(now, after);
+        let has_others = self.claims.can_ask();
+        let is_last = self.reconnect.trying().is_some() && !self.reconnect.failed(now, after, has_others);
         is_last.then(|| LinkNews::GivenUp { detail: detail.to_owned() })
     }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 /// the loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReconnectPolicy {
-    /// Attempts at most: 1 to 1,000. Default: 8.
+    /// Attempts at most: 1 to 1,000. Default: 8. In a cluster, while other servers may have the room,
+    /// [`total`](Self::total) alone bounds them.
     pub attempts: u32,
     /// Wait before the first attempt: 10 ms to 60 s. Default: 200 ms.
     pub delay_first: Duration,

@@ -99,7 +99,8 @@ impl Reconnect {
     /// Notes the loss of a connection that stood. `seed` differs between processes.
     pub(crate) fn lost(&mut self, seed: u64, now: Instant) {
         self.seed = seed;
-        self.wait(Loss { since: now, tier: Tier::Resume, attempts: 0 }, now, Duration::ZERO);
+        let loss = Loss { since: now, tier: Tier::Resume, attempts: 0 };
+        self.wait(loss, now, Duration::ZERO, self.policy.attempts);
     }
 
     /// When the next attempt is due.
@@ -126,11 +127,12 @@ impl Reconnect {
         }
     }
 
-    /// Notes that the attempt failed. The next comes no earlier than `after`, nor than its own wait. Returns
-    /// whether there is a next attempt.
-    pub(crate) fn failed(&mut self, now: Instant, after: Duration) -> bool {
+    /// Notes that the attempt failed. The next comes no earlier than `after`, nor than its own wait. While other
+    /// servers can be asked, time alone bounds the attempts. Returns whether there is a next attempt.
+    pub(crate) fn failed(&mut self, now: Instant, after: Duration, has_others: bool) -> bool {
         if let State::Trying { of } = self.state {
-            self.wait(of, now, after);
+            let attempts_max = if has_others { u32::MAX } else { self.policy.attempts };
+            self.wait(of, now, after, attempts_max);
         }
         self.state != State::Lost
     }
@@ -181,9 +183,9 @@ impl Reconnect {
         self.state = State::Lost;
     }
 
-    fn wait(&mut self, of: Loss, now: Instant, after: Duration) {
+    fn wait(&mut self, of: Loss, now: Instant, after: Duration, attempts_max: u32) {
         let at = now + self.policy.delay(self.seed, of.attempts).max(after);
-        self.state = if of.attempts < self.policy.attempts && at <= of.since + self.policy.total {
+        self.state = if of.attempts < attempts_max && at <= of.since + self.policy.total {
             State::Waiting { of, at }
         } else {
             State::Lost
@@ -207,7 +209,7 @@ mod tests {
             assert_eq!(reconnect.begin(), u32::try_from(waits.len()).ok());
             assert_eq!(reconnect.trying(), Some(Tier::Resume));
             now = at + each_takes;
-            reconnect.failed(now, Duration::ZERO);
+            reconnect.failed(now, Duration::ZERO, false);
         }
         (waits, now.saturating_since(NOW))
     }
@@ -242,7 +244,7 @@ mod tests {
         let mut reconnect = Reconnect::new(ReconnectPolicy::default());
         reconnect.lost(1, NOW);
         reconnect.begin();
-        assert!(!reconnect.failed(NOW, Duration::from_secs(61)), "who is to wait for longer gives up");
+        assert!(!reconnect.failed(NOW, Duration::from_secs(61), false), "who is to wait for longer gives up");
         assert_eq!((reconnect.next_attempt(), reconnect.begin()), (None, None));
     }
 
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(reconnect.begin(), Some(2));
         assert_eq!(reconnect.trying(), Some(Tier::Rejoin));
         // A failure from here on is a failure of the rejoin.
-        assert!(reconnect.failed(NOW + Duration::from_secs(2), Duration::ZERO));
+        assert!(reconnect.failed(NOW + Duration::from_secs(2), Duration::ZERO, false));
         reconnect.begin();
         assert_eq!(reconnect.trying(), Some(Tier::Rejoin));
         reconnect.connected();

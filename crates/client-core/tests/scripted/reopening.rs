@@ -505,6 +505,38 @@ fn claims_of_a_lost_room_end_with_the_time_to_reconnect() {
 }
 
 #[test]
+fn other_servers_are_asked_for_longer_than_the_attempts_would_last() {
+    for until_s in [40, 70] {
+        let mut world = World::new(1, 100, Some(seat(1, &["b:1"])));
+        world.run(9_000);
+        world.room.disconnected(LOST, world.now);
+        let lost = world.now;
+        let mut attempts = 0;
+        while world.now < lost + Duration::from_secs(until_s) && world.room.closed().is_none() {
+            if world.room.next_attempt().is_some_and(|at| at <= world.now) {
+                attempts += 1;
+                world.room.attempt_begins(world.now);
+                world.room.attempt_failed("refused", world.now);
+            }
+            if world.dialled(10).is_some() {
+                world.room.claim_failed("unreachable", world.now);
+            }
+        }
+        assert!(attempts > ReconnectPolicy::default().attempts, "{attempts}");
+        if until_s > 60 {
+            assert!(world.room.closed().is_some() && world.now > lost + Duration::from_secs(54));
+            continue;
+        }
+        assert!(world.room.is_coming_back());
+        world.dialled(2_000).expect("another claim");
+        world.claimed().expect("it claims");
+        world.admit(1, 2, &[0, 1]);
+        world.run(50);
+        assert!(world.is_reopened(), "{:?}", world.events);
+    }
+}
+
+#[test]
 fn a_room_that_falls_silent_when_it_was_about_to_move_is_claimed_there() {
     let mut world = World::new(1, 100, Some(seat(1, &["b:1", "c:1"])));
     world.run(9_000);

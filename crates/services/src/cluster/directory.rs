@@ -286,7 +286,7 @@ impl Node for Directory {
 
     fn drains(&self) -> bool {
         let nodes = self.0.nodes.get();
-        nodes.serving_as(&self.0.node).is_some_and(|node| node.state == NodeState::Draining)
+        nodes.serving_as(self.0.node.as_str()).is_some_and(|node| node.state == NodeState::Draining)
     }
 
     fn drain(&self) -> BoxFuture<'static, ()> {
@@ -403,7 +403,7 @@ impl Directory {
 /// What a node's hubs know of the others.
 fn of_others(nodes: Arc<Nodes>, own: &NodeName, build: &str) -> Others {
     let permille = |load: u64| u16::try_from(load).unwrap_or(u16::MAX);
-    let load_permille = nodes.serving_as(own).map_or(0, |node| permille(node.load.permille));
+    let load_permille = nodes.serving_as(own.as_str()).map_or(0, |node| permille(node.load.permille));
     let others = || nodes.serving().filter(|node| node.id != *own);
     let open = nodes.open().filter(|node| node.id != *own && node.build == build);
     let open = open

@@ -186,7 +186,8 @@ impl Cluster {
     pub(crate) async fn has(&self, store: &Store, duty: Duty) -> Result<bool, StoreError> {
         let nodes = self.nodes.get();
         // A draining node leaves duties to the others, if there are any.
-        if nodes.serving_as(&self.node).is_some() && !nodes.working().any(|node| node.id == self.node) {
+        if nodes.serving_as(self.node.as_str()).is_some() && !nodes.working().any(|node| node.id == self.node)
+        {
             return Ok(false);
         }
         self.holder.has(store, duty).await

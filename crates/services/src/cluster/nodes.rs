@@ -98,8 +98,8 @@ impl Nodes {
     }
 
     /// The node with this name, if it serves.
-    pub(crate) fn serving_as(&self, id: &NodeName) -> Option<&Node> {
-        let at = self.all.binary_search_by(|node| node.id.cmp(id)).ok()?;
+    pub(crate) fn serving_as(&self, name: &str) -> Option<&Node> {
+        let at = self.all.binary_search_by(|node| node.id.as_str().cmp(name)).ok()?;
         Some(&self.all[at]).filter(|node| node.serves())
     }
 
@@ -170,10 +170,10 @@ mod tests {
         let draining = vec![row("b", "", NodeState::Gone), row("c", "", NodeState::Draining)];
         let draining = Nodes::of(draining, 3);
         assert_eq!(draining.working().map(|node| node.id.as_str()).collect::<Vec<_>>(), ["c"]);
-        let a = nodes.serving_as(&"a".parse().unwrap()).unwrap();
+        let a = nodes.serving_as("a").unwrap();
         assert_eq!((a.line, a.lease_left_us), (Some(line(1, 1)), 2));
-        assert_eq!(nodes.serving_as(&"b".parse().unwrap()), None);
-        assert_eq!(nodes.serving_as(&"c".parse().unwrap()).unwrap().line, None);
+        assert_eq!(nodes.serving_as("b"), None);
+        assert_eq!(nodes.serving_as("c").unwrap().line, None);
         assert_eq!(nodes.with_certificate(certificate(1)), Some(a));
         assert_eq!(nodes.with_certificate(certificate(2)), None);
         assert_eq!(nodes.all().len(), 3);

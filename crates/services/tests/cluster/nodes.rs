@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use parlor_server::Config;
 use parlor_services::store::OpenError;
 use parlor_services::{ClusterConfig, OnlineConfig, OnlineError, StartError};
-use parlor_testing::{exchange, local, within};
+use parlor_testing::{exchange, local, series_in, within};
 
 /// What the table says of a node: its incarnation and its state.
 async fn row(nodes: &Nodes, id: &str) -> (i64, String) {
@@ -67,12 +67,6 @@ async fn a_second_node_of_a_name_is_refused_by_what_to_do() {
     nodes.end().await;
 }
 
-/// The names of figures in a query of Prometheus.
-fn figures_in(query: &str) -> impl Iterator<Item = &str> {
-    let words = query.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    words.filter(|word| word.starts_with("parlor_"))
-}
-
 #[tokio::test]
 async fn the_alerts_for_a_cluster_ask_for_what_a_node_has() {
     let metrics = |_, setup: &mut Setup| setup.config.metrics = Some((Ipv4Addr::LOCALHOST, 0).into());
@@ -86,7 +80,7 @@ async fn the_alerts_for_a_cluster_ask_for_what_a_node_has() {
     let alerts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/alerts-cluster.yml");
     let alerts = std::fs::read_to_string(alerts).unwrap();
     let mut asked = 0;
-    for name in alerts.lines().filter(|line| line.contains("expr:")).flat_map(figures_in) {
+    for name in alerts.lines().filter(|line| line.contains("expr:")).flat_map(series_in) {
         asked += 1;
         assert!(has(name), "there is no {name} for the alerts: {}", figures.body());
     }

@@ -1,6 +1,7 @@
 //! A server as its operator runs it: its start, its log, and its end.
 
 use crate::support::{Machine, Running};
+use parlor_testing::series_in;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -121,12 +122,6 @@ fn series(metrics: &str) -> BTreeMap<String, BTreeSet<String>> {
         all.entry(name.to_owned()).or_default().extend(labels);
     }
     all
-}
-
-/// The names in a query that are those of series.
-fn series_in(query: &str) -> impl Iterator<Item = &str> {
-    let words = query.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    words.filter(|word| word.starts_with("parlor_") || word.starts_with("process_"))
 }
 
 #[test]

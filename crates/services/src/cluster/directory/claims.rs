@@ -5,7 +5,6 @@
 //! that a member asks for.
 
 use super::{Directory, OwnRoom, environment};
-use crate::cluster::nodes::Node;
 use crate::store::{ClaimedRow, NewLiveRoom, Owner, RoomClaim, StoreError, TakenRoom};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -129,9 +128,8 @@ impl Directory {
             loop {
                 let taken = self.0.taken.notified();
                 let lives = |owner: &Owner| {
-                    let is_it =
-                        |node: &Node| node.id.as_str() == owner.node && node.incarnation == owner.incarnation;
-                    nodes.get().serving().any(is_it)
+                    let nodes = nodes.get();
+                    nodes.serving_as(&owner.node).is_some_and(|node| node.incarnation == owner.incarnation)
                 };
                 if self.is_own(code, uid) || owner.is_some_and(|owner| !lives(owner)) {
                     return;

@@ -106,7 +106,7 @@ impl Connections {
     /// The connections to a node. Drops those to nodes that do not serve.
     fn peer(&self, node: &NodeName) -> Result<(LineAddress, Arc<Peer>), AskError> {
         let nodes = self.nodes.get();
-        let found = nodes.serving_as(node).ok_or_else(|| AskError::NoSuchNode(node.clone()))?;
+        let found = nodes.serving_as(node.as_str()).ok_or_else(|| AskError::NoSuchNode(node.clone()))?;
         let address = found.line.ok_or_else(|| AskError::Away {
             node: node.clone(),
             detail: "its address cannot be read: its build differs".to_owned(),

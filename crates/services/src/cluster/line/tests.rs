@@ -58,7 +58,7 @@ impl Table {
 
     fn address(&self, id: &str) -> LineAddress {
         let nodes = self.view.get();
-        nodes.serving_as(&name(id)).and_then(|node| node.line).unwrap()
+        nodes.serving_as(id).and_then(|node| node.line).unwrap()
     }
 
     fn declare_gone(&mut self, id: &str) {

@@ -175,7 +175,7 @@ impl Services {
 async fn send_all(services: Services, node: NodeName) {
     let Some(cluster) = services.cluster() else { return };
     loop {
-        let is_serving = cluster.nodes().serving_as(&node).is_some();
+        let is_serving = cluster.nodes().serving_as(node.as_str()).is_some();
         let batch = {
             let mut outboxes = lock(&services.homes().outboxes);
             let Some(outbox) = outboxes.get_mut(&node) else { return };
