@@ -15,8 +15,10 @@ pub(crate) const BUILD: &str =
 /// Tests that a step runs.
 #[derive(Debug)]
 pub(crate) struct Tests {
-    /// Packages whose tests run; none for all, with those in the documentation.
+    /// Packages whose tests run; none for all others, with those in the documentation.
     pub(crate) packages: &'static [&'static str],
+    /// Packages whose tests another step runs.
+    pub(crate) others: &'static [&'static str],
     /// Variables of their environment.
     pub(crate) env: Vec<(&'static str, String)>,
 }
@@ -37,8 +39,10 @@ pub(crate) fn run(root: &Path, tests: &Tests) -> Result<(), Failure> {
     let build = Invocation::cargo(BUILD);
     println!("    $ {build}");
     let programs = built(root, &build)?;
-    let is_chosen =
-        |program: &Program| tests.packages.is_empty() || tests.packages.contains(&program.package.as_str());
+    let is_chosen = |program: &Program| {
+        let package = program.package.as_str();
+        !tests.others.contains(&package) && (tests.packages.is_empty() || tests.packages.contains(&package))
+    };
     let mut runs: Vec<Run> =
         programs.into_iter().filter(is_chosen).map(|program| Run::of(program, &tests.env)).collect();
     if tests.packages.is_empty() {

@@ -64,7 +64,7 @@ fn run(root: &Path, steps: &[&Step], options: &TestOptions) -> Vec<(&'static str
     let in_turn = |step: &&Step| (step.name, announced(step, || outcome(root, step, options)));
     let begin = steps.iter().position(is_beside).unwrap_or(steps.len());
     let mut outcomes: Vec<_> = steps[..begin].iter().map(in_turn).collect();
-    let (beside, after): (Vec<&Step>, Vec<&Step>) = steps[begin..].iter().partition(is_beside);
+    let (beside, after): (Vec<&Step>, Vec<&Step>) = steps[begin..].iter().copied().partition(is_beside);
     std::thread::scope(|scope| {
         let beside = scope.spawn(|| {
             let alone = |step: &&Step| (step.name, announced(step, || run_beside(root, step, options)));

@@ -169,8 +169,10 @@ fn plan_clippy(_: &Path, _: Level) -> Result<Work, Missing> {
     Ok(Work::one(Invocation::cargo("clippy --workspace --all-features --all-targets -- -D warnings")))
 }
 
-fn plan_test(_: &Path, _: Level) -> Result<Work, Missing> {
-    Ok(Work::Tests(Tests { packages: &[], env: Vec::new() }))
+/// Where the step `seeds` follows, it runs its packages' tests, with more cases.
+fn plan_test(_: &Path, level: Level) -> Result<Work, Missing> {
+    let others: &[&str] = if level == Level::Quick { &[] } else { &RANDOM };
+    Ok(Work::Tests(Tests { packages: &[], others, env: Vec::new() }))
 }
 
 /// The tests run it too, but skip it silently where it is missing.
@@ -193,7 +195,7 @@ fn plan_seeds(_: &Path, level: Level) -> Result<Work, Missing> {
     let seeds = or_from_environment("PARLOR_SEEDS", chance.seeds);
     let cases = or_from_environment("PROPTEST_CASES", chance.proptest_cases);
     let env = vec![("PARLOR_SEEDS", seeds), ("PROPTEST_CASES", cases)];
-    Ok(Work::Tests(Tests { packages: &RANDOM, env }))
+    Ok(Work::Tests(Tests { packages: &RANDOM, others: &[], env }))
 }
 
 fn need_postgres() -> Result<(), Missing> {
@@ -214,7 +216,8 @@ fn plan_store(_: &Path, level: Level) -> Result<Work, Missing> {
 fn plan_cluster_model(_: &Path, level: Level) -> Result<Work, Missing> {
     let extent = if level == Level::Weekly { "weekly" } else { "long" };
     let extent = or_from_environment("PARLOR_MODEL", extent);
-    Ok(Work::Tests(Tests { packages: &["parlor-cluster-model"], env: vec![("PARLOR_MODEL", extent)] }))
+    let env = vec![("PARLOR_MODEL", extent)];
+    Ok(Work::Tests(Tests { packages: &["parlor-cluster-model"], others: &[], env }))
 }
 
 /// Buses over NATS are tested where its programs are: the script names those that are missing.

@@ -7,6 +7,8 @@ use parlor_services::store::{
 };
 pub(crate) use parlor_testing::postgres;
 use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::{Mutex, PoisonError};
 
 /// Runs a test on each store there is, in a realm that nobody else uses.
 pub(crate) async fn on_each(test: impl AsyncFn(Store, Realm)) {
@@ -29,8 +31,22 @@ pub(crate) fn address_in(folder: &Path) -> String {
     format!("sqlite://{}", folder.join("parlor.db").display())
 }
 
-/// Opens the store in a folder.
+/// Begins a process. Until it runs its program it has the locks of all files that are open here.
+pub(crate) fn begin(command: &mut Command) -> Child {
+    let _in_turn = BEGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn().expect("a process")
+}
+
+/// Waits until no process that has begun has a lock of a store that is closed here.
+pub(crate) fn lock_is_free() {
+    drop(BEGINS.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+static BEGINS: Mutex<()> = Mutex::new(());
+
+/// Opens the store in a folder, also one that was closed here.
 pub(crate) async fn open_in(folder: &Path, options: Options) -> Store {
+    lock_is_free();
     Store::open_with(&address_in(folder), options).await.expect("a store")
 }
 

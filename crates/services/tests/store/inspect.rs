@@ -1,6 +1,6 @@
 //! A look at a store changes nothing of it, and takes it from no server.
 
-use crate::common::{address_in, open_in, postgres};
+use crate::common::{address_in, lock_is_free, open_in, postgres};
 use parlor_services::store::{OpenError, Options, Store, StoreFacts, StoreState, inspect};
 use std::fs;
 use std::path::Path;
@@ -44,6 +44,7 @@ async fn a_file_is_looked_at_in_each_state_and_stays_as_it_is() {
 
     store.close();
     drop(store);
+    lock_is_free();
     let before = files(folder.path());
     let closed = look(&address).await.unwrap();
     assert_eq!((closed.state, closed.holder), (StoreState::Sound { layout: closed.newest }, None));

@@ -381,7 +381,7 @@ impl Writer {
         if let Some(disk) = self.disk {
             command.env(DISK, disk);
         }
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process")
+        common::begin(command.stdout(Stdio::piped()).stderr(Stdio::null()))
     }
 
     /// Lets a process write, kills it after so many lines, and takes what it said.
