@@ -58,13 +58,19 @@ pub(crate) fn test(root: &Path, options: &TestOptions) -> ExitCode {
     conclude(&run(root, &steps, options), options)
 }
 
-/// Runs steps in their order; from the first that [may](Step::is_beside) on, all of its kind run beside the others.
-fn run(root: &Path, steps: &[&Step], options: &TestOptions) -> Vec<(&'static str, Outcome)> {
+/// The steps before the first that runs [beside](Step::is_beside) others, all that do, and the others.
+fn lanes<'a>(steps: &'a [&'a Step], options: &TestOptions) -> [Vec<&'a Step>; 3] {
     let is_beside = |step: &&Step| step.is_beside && options.all && options.only.is_empty();
-    let in_turn = |step: &&Step| (step.name, announced(step, || outcome(root, step, options)));
     let begin = steps.iter().position(is_beside).unwrap_or(steps.len());
-    let mut outcomes: Vec<_> = steps[..begin].iter().map(in_turn).collect();
-    let (beside, after): (Vec<&Step>, Vec<&Step>) = steps[begin..].iter().copied().partition(is_beside);
+    let (beside, after) = steps[begin..].iter().copied().partition(is_beside);
+    [steps[..begin].to_vec(), beside, after]
+}
+
+/// Runs steps in their order, and some of them beside those that follow.
+fn run(root: &Path, steps: &[&Step], options: &TestOptions) -> Vec<(&'static str, Outcome)> {
+    let [before, beside, after] = lanes(steps, options);
+    let in_turn = |step: &&Step| (step.name, announced(step, || outcome(root, step, options)));
+    let mut outcomes: Vec<_> = before.iter().map(in_turn).collect();
     std::thread::scope(|scope| {
         let beside = scope.spawn(|| {
             let alone = |step: &&Step| (step.name, announced(step, || run_beside(root, step, options)));
@@ -232,6 +238,26 @@ mod tests {
         assert_eq!(skipped, Outcome::Skipped("no tool: get it".to_owned()));
         let named = TestOptions { only: vec!["tool".to_owned()], ..TestOptions::default() };
         assert_eq!(outcome_with(&step, &named), Outcome::Failed(Failure::of("no tool: get it".to_owned())));
+    }
+
+    #[test]
+    fn only_in_a_run_of_all_do_steps_run_beside_those_that_follow() {
+        let plan = |_: &Path, _| Ok(Work::Run(Vec::new()));
+        let steps = [
+            long("a", "", plan),
+            long("b", "", plan).beside(),
+            long("c", "", plan),
+            long("d", "", plan).beside(),
+        ];
+        let steps: Vec<&Step> = steps.iter().collect();
+        let names = |options: TestOptions| {
+            lanes(&steps, &options).map(|lane| lane.iter().map(|step| step.name).collect::<String>())
+        };
+        let all = TestOptions { all: true, ..TestOptions::default() };
+        assert_eq!(names(all), ["a", "bd", "c"]);
+        let named = TestOptions { all: true, only: vec!["b".to_owned()], ..TestOptions::default() };
+        assert_eq!(names(named), ["abcd", "", ""]);
+        assert_eq!(names(TestOptions::default()), ["abcd", "", ""]);
     }
 
     #[test]
