@@ -281,8 +281,8 @@ fn plan_examples(_: &Path, level: Level) -> Result<Work, Missing> {
     let mut run =
         Invocation::new("python3").args("xtask/examples/run.py . target/examples target/debug/parlor");
     if level == Level::Weekly {
-        let install = "apt-get install pkg-config libasound2-dev libudev-dev";
-        need("pkg-config --exists alsa libudev", "Bevy's libraries are not installed", install)?;
+        let install = "apt-get install pkg-config libasound2-dev libudev-dev libwayland-dev";
+        need("pkg-config --exists alsa libudev wayland-client", "Bevy's libraries are not installed", install)?;
         run = run.args("--window");
     }
     Ok(Work::Run(vec![build, run]))
