@@ -65,15 +65,16 @@ function readWasm() {
 }
 
 /** A hash of the files that the package is made of. */
-function hashOfInputs() {
+function hashOfInputs(wasm) {
   const sources = readdirSync(join(here, "src"), { recursive: true, withFileTypes: true }).filter((it) => it.isFile());
   const paths = sources.map((it) => join(it.parentPath, it.name)).sort();
   const others = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"].map((name) => join(here, name));
-  const hash = createHash("sha256").update(readWasm());
+  const hash = createHash("sha256").update(wasm);
   for (const path of [...others, ...paths]) hash.update(`\n${path}\n`).update(readFileSync(path));
   return hash.digest("hex");
 }
-const hash = hashOfInputs();
+const wasm = readWasm();
+const hash = hashOfInputs(wasm);
 const stamp = join(here, "node_modules/.built-from");
 if (existsSync(out) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash) process.exit(0);
 rmSync(stamp, { force: true });
@@ -83,7 +84,6 @@ const common = { bundle: true, external: ["react"], format: "esm", target: "es20
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-const wasm = readWasm();
 writeFileSync(join(out, "parlor.wasm"), wasm);
 
 const workerOptions = { ...common, format: "iife", minify: true, entryPoints: ["src/worker/worker.ts"] };

@@ -1,5 +1,7 @@
 //! The command line.
 
+use crate::plan::Level;
+
 /// The command to run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
@@ -22,6 +24,17 @@ pub(crate) struct TestOptions {
     pub(crate) list: bool,
     /// The steps to run; all of them if empty.
     pub(crate) only: Vec<String>,
+}
+
+impl TestOptions {
+    /// The level of the steps that run.
+    pub(crate) fn level(&self) -> Level {
+        match self {
+            TestOptions { weekly: true, .. } => Level::Weekly,
+            TestOptions { all: true, .. } => Level::Long,
+            _ => Level::Quick,
+        }
+    }
 }
 
 /// What `cargo xtask dist` makes.

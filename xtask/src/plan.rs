@@ -15,8 +15,8 @@ pub(crate) struct Step {
     pub(crate) what: &'static str,
     /// The level of runs that include it.
     pub(crate) level: Level,
-    /// Whether it runs beside the steps that follow, in a run of all of them: it compiles into a folder of its own while
-    /// they wait for what they test.
+    /// Whether it runs beside the steps that follow, in a run of all of them: it compiles into a folder of its own
+    /// while they wait for what they test.
     pub(crate) is_beside: bool,
     /// Decides how it runs on this machine.
     pub(crate) plan: fn(&Path, Level) -> Result<Work, Missing>,

@@ -15,12 +15,27 @@ pub(crate) const BUILD: &str =
 /// Tests that a step runs.
 #[derive(Debug)]
 pub(crate) struct Tests {
-    /// Packages whose tests run; none for all others, with those in the documentation.
-    pub(crate) packages: &'static [&'static str],
-    /// Packages whose tests another step runs.
-    pub(crate) others: &'static [&'static str],
+    pub(crate) of: Packages,
     /// Variables of their environment.
     pub(crate) env: Vec<(&'static str, String)>,
+}
+
+/// The packages whose tests run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Packages {
+    /// All but these, whose tests another step runs; with the tests in the documentation.
+    AllBut(&'static [&'static str]),
+    /// These alone.
+    Only(&'static [&'static str]),
+}
+
+impl Packages {
+    fn has(self, package: &str) -> bool {
+        match self {
+            Packages::AllBut(others) => !others.contains(&package),
+            Packages::Only(names) => names.contains(&package),
+        }
+    }
 }
 
 /// A program with tests.
@@ -39,13 +54,12 @@ pub(crate) fn run(root: &Path, tests: &Tests) -> Result<(), Failure> {
     let build = Invocation::cargo(BUILD);
     println!("    $ {build}");
     let programs = built(root, &build)?;
-    let is_chosen = |program: &Program| {
-        let package = program.package.as_str();
-        !tests.others.contains(&package) && (tests.packages.is_empty() || tests.packages.contains(&package))
-    };
-    let mut runs: Vec<Run> =
-        programs.into_iter().filter(is_chosen).map(|program| Run::of(program, &tests.env)).collect();
-    if tests.packages.is_empty() {
+    let chosen = programs.into_iter().filter(|program| tests.of.has(&program.package));
+    let mut runs: Vec<Run> = chosen.map(|program| Run::of(program, &tests.env)).collect();
+    if let Packages::AllBut(others) = tests.of {
+        if !others.is_empty() {
+            println!("    another step runs the tests of {}", others.join(", "));
+        }
         // It compiles most of its time, and is the longest.
         let documented = Invocation::cargo("test --workspace --all-features --doc --no-fail-fast");
         runs.insert(
@@ -59,7 +73,7 @@ pub(crate) fn run(root: &Path, tests: &Tests) -> Result<(), Failure> {
         );
     }
     if runs.is_empty() {
-        let excerpt = vec![format!("there are no tests of {}", tests.packages.join(", "))];
+        let excerpt = vec![format!("there are no tests: {:?}", tests.of)];
         return Err(Failure { why: build.to_string(), excerpt });
     }
     let printing = Mutex::new(());
@@ -220,6 +234,15 @@ mod tests {
         assert!(is_told("test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured"));
         assert!(!is_told("test a::b ... ok"));
         assert!(!is_told("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured"));
+    }
+
+    #[test]
+    fn each_package_is_of_one_of_two_steps_that_share_them() {
+        let names = &["parlor-a"];
+        for package in ["parlor-a", "parlor-b"] {
+            assert_ne!(Packages::Only(names).has(package), Packages::AllBut(names).has(package), "{package}");
+            assert!(Packages::AllBut(&[]).has(package));
+        }
     }
 
     #[test]

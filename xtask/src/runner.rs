@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::invocation::Invocation;
 use crate::options::{DistOptions, TestOptions};
-use crate::plan::{Level, Missing, Step, Work};
+use crate::plan::{Missing, Step, Work};
 use crate::process::{Failure, heard, seconds, silence_max, spawn};
 use crate::steps::{NOT_COVERED, STEPS};
 use crate::{dist, guards, peers, programs, tidy, web};
@@ -84,8 +84,7 @@ fn run(root: &Path, steps: &[&Step], options: &TestOptions) -> Vec<(&'static str
 
 /// Runs a step in a process of its own, to which the others go before. Its lines begin with its name.
 fn run_beside(root: &Path, step: &Step, options: &TestOptions) -> Outcome {
-    let level = if options.weekly { Level::Weekly } else { Level::Long };
-    let again = format!("cargo xtask test {} --only {}", level.option(), step.name);
+    let again = format!("cargo xtask test {} --only {}", options.level().option(), step.name);
     let nice = Invocation::new("nice").args("-n 10").args(&again);
     match heard(root, &nice, silence_max(), &|line| println!("{}: {line}", step.name)) {
         Ok((true, _)) => Outcome::Passed,
@@ -123,11 +122,7 @@ fn announced(step: &Step, run: impl FnOnce() -> Outcome) -> Outcome {
 
 fn outcome(root: &Path, step: &Step, options: &TestOptions) -> Outcome {
     let is_named = !options.only.is_empty();
-    let level = match options {
-        TestOptions { weekly: true, .. } => Level::Weekly,
-        TestOptions { all: true, .. } => Level::Long,
-        _ => Level::Quick,
-    };
+    let level = options.level();
     if step.level > level && !is_named {
         let option = step.level.option();
         return Outcome::Skipped(format!("it is a long run: `cargo xtask test {option}`"));
@@ -201,7 +196,7 @@ fn counts(outcomes: &[(&str, Outcome)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::long;
+    use crate::plan::{Level, long};
 
     fn long_step_without_its_tool() -> Step {
         let plan = |_: &Path, _| Err(Missing { why: "no tool".to_owned(), hint: "get it".to_owned() });

@@ -95,7 +95,7 @@ pub(crate) fn npm(args: &str, folder: &str, root: &Path) -> Result<Invocation, M
     Ok(Invocation::new("npm").args(args).args("--prefix").args(folder))
 }
 
-/// Everything made with npm has the WebAssembly.
+/// Node and npm, and the WebAssembly, which everything has that is made with them.
 fn need_npm(root: &Path) -> Result<(), Missing> {
     need("node --version", "Node is not installed", "apt-get install nodejs npm")?;
     need("npm --version", "npm is not installed", "apt-get install npm")?;

@@ -8,7 +8,7 @@ use crate::plan::{
     Level, Missing, Step, Work, documentation, long, need, need_environments, or_from_environment, step,
     weekly,
 };
-use crate::programs::Tests;
+use crate::programs::{Packages, Tests};
 use crate::{dist, nat, peers, sdk, site, wasm};
 
 /// How many random cases a run tries. The tests have small defaults of their own.
@@ -82,7 +82,7 @@ pub(crate) const STEPS: &[Step] = &[
     long("sdk", "the TypeScript SDK: types, unit tests, reference, sizes, and rooms in Node", sdk::plan),
     long(
         "examples",
-        "the guide's first program, and a game of each template of `parlor new`: built outside of the repository, tested and played (--weekly: also in a window of Bevy)",
+        "the guide's first program and a game of each template, built outside and played (--weekly: in a window)",
         plan_examples,
     ).beside(),
     long(
@@ -172,7 +172,7 @@ fn plan_clippy(_: &Path, _: Level) -> Result<Work, Missing> {
 /// Where the step `seeds` follows, it runs its packages' tests, with more cases.
 fn plan_test(_: &Path, level: Level) -> Result<Work, Missing> {
     let others: &[&str] = if level == Level::Quick { &[] } else { &RANDOM };
-    Ok(Work::Tests(Tests { packages: &[], others, env: Vec::new() }))
+    Ok(Work::Tests(Tests { of: Packages::AllBut(others), env: Vec::new() }))
 }
 
 /// The tests run it too, but skip it silently where it is missing.
@@ -195,7 +195,7 @@ fn plan_seeds(_: &Path, level: Level) -> Result<Work, Missing> {
     let seeds = or_from_environment("PARLOR_SEEDS", chance.seeds);
     let cases = or_from_environment("PROPTEST_CASES", chance.proptest_cases);
     let env = vec![("PARLOR_SEEDS", seeds), ("PROPTEST_CASES", cases)];
-    Ok(Work::Tests(Tests { packages: &RANDOM, others: &[], env }))
+    Ok(Work::Tests(Tests { of: Packages::Only(&RANDOM), env }))
 }
 
 fn need_postgres() -> Result<(), Missing> {
@@ -217,7 +217,7 @@ fn plan_cluster_model(_: &Path, level: Level) -> Result<Work, Missing> {
     let extent = if level == Level::Weekly { "weekly" } else { "long" };
     let extent = or_from_environment("PARLOR_MODEL", extent);
     let env = vec![("PARLOR_MODEL", extent)];
-    Ok(Work::Tests(Tests { packages: &["parlor-cluster-model"], others: &[], env }))
+    Ok(Work::Tests(Tests { of: Packages::Only(&["parlor-cluster-model"]), env }))
 }
 
 /// Buses over NATS are tested where its programs are: the script names those that are missing.
@@ -282,7 +282,11 @@ fn plan_examples(_: &Path, level: Level) -> Result<Work, Missing> {
         Invocation::new("python3").args("xtask/examples/run.py . target/examples target/debug/parlor");
     if level == Level::Weekly {
         let install = "apt-get install pkg-config libasound2-dev libudev-dev libwayland-dev";
-        need("pkg-config --exists alsa libudev wayland-client", "Bevy's libraries are not installed", install)?;
+        need(
+            "pkg-config --exists alsa libudev wayland-client",
+            "Bevy's libraries are not installed",
+            install,
+        )?;
         run = run.args("--window");
     }
     Ok(Work::Run(vec![build, run]))

@@ -2,7 +2,8 @@
 //!
 //! `cargo run` hosts a room and shows its code; `cargo run -- CODE` joins it. `cargo test` plays it on a bad network.
 //!
-//! It is drawn in a terminal, so that it builds in a minute and plays anywhere. For a window `terminal.rs` alone is replaced.
+//! It is drawn in a terminal, so that it builds in a minute and plays anywhere. For a window docs/bevy.md of Parlor has what
+//! replaces `terminal.rs`.
 
 mod terminal;
 

@@ -1,4 +1,4 @@
-//! What shows the game and reads the keys: a terminal. For a window, docs/bevy.md of Parlor has what replaces this file.
+//! What shows the game and reads the keys: a terminal.
 
 use crate::{GAME, Gem, Push, Score, Skater};
 use bevy_app::{App, AppExit, First, Last, ScheduleRunnerPlugin};
