@@ -4,7 +4,7 @@ use crate::disk::{Disk, LogFile};
 use crate::link::{Link, Way};
 use crate::peer::{End, Hear, Line, Peer, PeerId, Play, Tamper, Traffic, Wire};
 use crate::transcript::Transcript;
-use cluster::Store;
+use cluster::{EarlyClaim, Store};
 use parlor_client_core::{ClosedReason, Event, Options, PathId, RoomCore};
 use parlor_hub::room::KeptEntry;
 use parlor_hub::{Config, Hub, HubEvent};
@@ -54,6 +54,8 @@ enum Due {
     PathPacket(PeerId, PathId, Packet),
     /// Nodes write who is in their rooms into the store.
     Rosters,
+    /// A claim has waited long enough for its room.
+    Undecided(EarlyClaim),
 }
 
 /// A process with a hub.

@@ -1,10 +1,12 @@
-//! Asks another server to reopen the room, over a second connection, while the room's own server is silent or lost.
+//! Asks another server for the room, over a second connection: to reopen it while the room's own server is silent or lost,
+//! and to go on with it when it is about to move there.
 //!
 //! ```text
-//!         silent, or the link is lost        dialled            Welcome and Seat
+//!   silent, lost, or about to move           dialled            Welcome and Seat
 //!  Idle ─────────────────────────▶ Waiting ─────────▶ Asking ────────────────────▶ Idle: the link is the room's
 //!   ▲                                 ▲  ▲               │
-//!   └── the room's server is heard ───┤  └── not reached, RetryAfter, a lower term
+//!   └── the room's server is heard, ──┤  └── not reached, RetryAfter, a lower term
+//!       and does not move the room    │
 //!                                     └───── Redirect: at once, at another address
 //! ```
 //!
@@ -75,8 +77,6 @@ enum State {
         at: Instant,
     },
     Dialling,
-    /// A connection stands where the room is about to move.
-    Warm(LinkKind),
     Asking(Box<Asking>),
     /// Nothing can be reopened.
     Refused,
@@ -164,7 +164,8 @@ impl Claims {
         }
         match (&self.moves_to, &self.state) {
             (Some(_), State::Idle) => self.state = State::Waiting { at: now },
-            (None, State::Warm(_)) => self.state = State::Idle,
+            // The move is called off.
+            (None, _) => self.state = State::Idle,
             _ => {}
         }
         true
@@ -219,8 +220,12 @@ impl Claims {
         self.moves_to = None;
         let is_told = at.is_some();
         self.target = at.or(self.target.take());
-        if matches!(self.state, State::Idle) && self.can_ask() {
-            self.state = State::Waiting { at: if is_told { now } else { now + self.wait() } };
+        match self.state {
+            State::Idle | State::Waiting { .. } if is_told && self.can_ask() => {
+                self.state = State::Waiting { at: now };
+            }
+            State::Idle if self.can_ask() => self.state = State::Waiting { at: now + self.wait() },
+            _ => {}
         }
     }
 
@@ -235,7 +240,7 @@ impl Claims {
     pub(super) fn next(&self) -> Option<Instant> {
         match self.state {
             State::Waiting { at } => Some(at),
-            State::Idle | State::Dialling | State::Warm(_) | State::Asking(_) | State::Refused => None,
+            State::Idle | State::Dialling | State::Asking(_) | State::Refused => None,
         }
     }
 
@@ -263,7 +268,7 @@ impl Claims {
 
     /// Whether a dialled claim or its answer is under way.
     pub(super) fn is_under_way(&self) -> bool {
-        matches!(self.state, State::Dialling | State::Warm(_) | State::Asking(_))
+        matches!(self.state, State::Dialling | State::Asking(_))
     }
 
     /// Notes that the claim under way has no answer.
@@ -283,25 +288,6 @@ impl Claims {
         }
     }
 
-    /// Keeps a new link for a room that is about to move. Returns whether it is for one.
-    pub(super) fn is_warm(&mut self, link: LinkKind) -> bool {
-        let is_early = matches!(self.state, State::Dialling) && self.moves_to.is_some();
-        if is_early {
-            self.state = State::Warm(link);
-        }
-        is_early
-    }
-
-    /// Takes the link that stands where the room has moved, to ask over it.
-    pub(super) fn take_warm(&mut self) -> Option<LinkKind> {
-        let State::Warm(link) = self.state else { return None };
-        if self.moves_to.is_some() {
-            return None;
-        }
-        (self.state, self.target) = (State::Dialling, None);
-        Some(link)
-    }
-
     pub(super) fn handle_packet(&mut self, packet: Packet, now: Instant) {
         if let State::Asking(asking) = &mut self.state {
             // The session closes itself and gives the reason in its events.
@@ -312,7 +298,7 @@ impl Claims {
     pub(super) fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
         match &mut self.state {
             State::Asking(asking) => asking.session.poll_packet(now),
-            State::Idle | State::Waiting { .. } | State::Dialling | State::Warm(_) | State::Refused => None,
+            State::Idle | State::Waiting { .. } | State::Dialling | State::Refused => None,
         }
     }
 
@@ -333,7 +319,7 @@ impl Claims {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let asking = match &self.state {
             State::Asking(asking) => asking.session.poll_timeout().into_iter().chain([asking.until]).min(),
-            State::Idle | State::Waiting { .. } | State::Dialling | State::Warm(_) | State::Refused => None,
+            State::Idle | State::Waiting { .. } | State::Dialling | State::Refused => None,
         };
         asking.into_iter().chain(self.silence.poll_timeout()).min()
     }

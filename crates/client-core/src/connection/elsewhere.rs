@@ -42,16 +42,6 @@ impl Connection {
         true
     }
 
-    /// The link that stands where the room has moved, to ask over it.
-    pub(crate) fn take_warm_link(&mut self) -> Option<LinkKind> {
-        self.claims.take_warm()
-    }
-
-    /// Whether a new link is kept for a room that is about to move.
-    pub(crate) fn is_warm(&mut self, link: LinkKind) -> bool {
-        self.claims.is_warm(link)
-    }
-
     /// News of a move that takes too long.
     pub(crate) fn late_move(&mut self, now: Instant) -> Option<LinkNews> {
         self.moved_at.take_if(|at| *at + MOVE_QUIET <= now)?;

@@ -198,7 +198,6 @@ impl RoomCore {
             self.arrive_link(Some(LinkNews::HostGone), now);
         }
         self.connection.handle_claim_timeout(now);
-        self.ask_where_it_moved(now);
         let late = self.connection.late_move(now);
         self.arrive_link(late, now);
         self.drain_claim(now);
@@ -295,7 +294,6 @@ impl RoomCore {
                 }
             }
         }
-        self.ask_where_it_moved(now);
     }
 
     /// Queues an arrival for the next poll, or processes it now if the queue is too full.

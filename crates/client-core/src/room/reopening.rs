@@ -46,9 +46,6 @@ impl RoomCore {
 
     /// Reports the connection of a claim.
     pub fn claim_connected(&mut self, link: LinkKind, now: Instant) {
-        if self.connection.is_warm(link) {
-            return;
-        }
         let Some(joined) = self.joined.as_ref().filter(|_| !self.status.is_closed()) else { return };
         let (code, room_time) = (joined.welcome.code, joined.simulation.room_time(now));
         let hello = Hello { key: self.paths.key(), ..self.options.hello_again(Some(code)) };
@@ -70,13 +67,6 @@ impl RoomCore {
     /// The next packet of a claim.
     pub fn poll_claim_packet(&mut self, now: Instant) -> Option<Packet> {
         self.connection.poll_claim_packet(now)
-    }
-
-    /// Asks over the link that stands where the room has moved, or may have.
-    pub(super) fn ask_where_it_moved(&mut self, now: Instant) {
-        if let Some(link) = self.connection.take_warm_link() {
-            self.claim_connected(link, now);
-        }
     }
 
     pub(super) fn drain_claim(&mut self, now: Instant) {

@@ -4,6 +4,7 @@
 //! incarnation and term; what changes it names all three. This node keeps what it entered, compares it with the rows
 //! once a second, and enters again what the store lost.
 
+mod arrivals;
 mod claims;
 mod listing;
 mod moves;
@@ -18,6 +19,7 @@ use crate::store::{
     EnteredRow, FoundRoom, LivePage, LiveQuery, NewLiveRoom, NodeName, NodeState, Owner, RoomKey, Store,
     StoreError,
 };
+use arrivals::Arrivals;
 use claims::ClaimCounts;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -67,8 +69,7 @@ struct Inner {
     claims: ClaimCounts,
     pass_key: PassKey,
     taking: Taking,
-    /// Told of each room that this node takes.
-    taken: Notify,
+    arrivals: Arrivals,
     moves: MoveCounts,
     /// Once it is served.
     served: OnceLock<(Shards, Line)>,
@@ -139,7 +140,7 @@ impl Directory {
             claims: ClaimCounts::default(),
             pass_key,
             taking: Taking::default(),
-            taken: Notify::new(),
+            arrivals: Arrivals::default(),
             moves: MoveCounts::default(),
             served: OnceLock::new(),
         }))

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// When the other nodes know that a node is dead.
 const DEATH_SEEN: Duration = Duration::from_millis(500);
+/// How long a claim waits for a room that is about to move to its node.
+const UNDECIDED_MAX: Duration = Duration::from_secs(1);
 /// Interval at which nodes write who is in their rooms.
 const ROSTERS_EVERY: Duration = Duration::from_secs(1);
 /// Rooms of a node at most.
@@ -43,6 +45,16 @@ pub(super) struct Store {
     rows: BTreeMap<RoomCode, Row>,
     /// Each owner that a room has had: code, uid, term, node.
     owners: Vec<(RoomCode, RoomUid, u64, usize)>,
+    /// Claims of rooms whose owners live: they wait for a move.
+    early: Vec<EarlyClaim>,
+}
+
+/// A claim that came before its room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EarlyClaim {
+    node: usize,
+    connection: ConnectionId,
+    room: ClaimedRoom,
 }
 
 fn address(node: usize) -> String {
@@ -77,6 +89,7 @@ impl Sim {
     pub fn kill(&mut self, node: usize) {
         self.transcript.line(self.now, "hub", format_args!("node {node} is killed"));
         self.nodes[node] = Node { died_at: Some(self.now), ..Node::new(self.config.clone()) };
+        self.store.early.retain(|early| early.node != node);
         for peer in (0..self.peers.len()).map(PeerId) {
             let it = &self.peers[peer.0];
             if it.link.kind == LinkKind::WebSocket && it.wire == Wire::Up && it.node == node {
@@ -125,6 +138,9 @@ impl Sim {
             self.nodes[owner].hub.unseal(code, row.term, now);
         }
         self.transcript.line(now, "store", format_args!("{code} is given to node {to}: {is_taken}"));
+        let given = |early: &EarlyClaim| is_taken && (early.node, early.room.code) == (to, code);
+        let early: Vec<EarlyClaim> = self.store.early.extract_if(.., |early| given(early)).collect();
+        early.into_iter().for_each(|early| self.answer_claim(early, true));
         self.turn();
         Ok(())
     }
@@ -210,7 +226,9 @@ impl Sim {
                 }
                 self.nodes[node].hub.handle_entered(connection, entered, now);
             }
-            Output::Claim { connection, room } => self.answer_claim(node, connection, &room),
+            Output::Claim { connection, room } => {
+                self.answer_claim(EarlyClaim { node, connection, room }, false);
+            }
             Output::Left { code, uid } => {
                 let is_own = self.store.rows.get(&code).is_some_and(|row| (row.uid, row.node) == (uid, node));
                 if is_own {
@@ -230,15 +248,30 @@ impl Sim {
         ClaimAnswer::Reopened { term: row.term, setup, roster, snapshot: std::mem::take(&mut row.snapshot) }
     }
 
-    fn answer_claim(&mut self, node: usize, connection: ConnectionId, room: &ClaimedRoom) {
+    /// Answers a claim that has waited long enough.
+    pub(super) fn end_early_claim(&mut self, early: &EarlyClaim) {
+        let late = self.store.early.extract_if(.., |other| other == early).next();
+        late.into_iter().for_each(|late| self.answer_claim(late, true));
+    }
+
+    fn answer_claim(&mut self, claim: EarlyClaim, has_waited: bool) {
         let now = self.now;
+        let EarlyClaim { node, connection, room } = &claim;
+        let (node, connection) = (*node, *connection);
         let is_dead = |died_at: Option<Instant>| died_at.is_some_and(|at| at + DEATH_SEEN <= now);
         let row = self.store.rows.get_mut(&room.code).filter(|row| row.uid == room.uid);
         let answer = match row {
             None => ClaimAnswer::Gone,
             Some(row) if row.node == node && !row.snapshot.is_empty() => self.take(room.code, node),
             Some(row) if row.node == node => ClaimAnswer::Here,
-            Some(row) if self.nodes[row.node].died_at.is_none() => ClaimAnswer::At(address(row.node)),
+            Some(row) if self.nodes[row.node].died_at.is_none() && row.term > room.term => {
+                ClaimAnswer::At(address(row.node))
+            }
+            Some(row) if self.nodes[row.node].died_at.is_none() && !has_waited => {
+                self.push(now + UNDECIDED_MAX, Due::Undecided(claim.clone()));
+                self.store.early.push(claim);
+                return;
+            }
             Some(row)
                 if is_dead(self.nodes[row.node].died_at)
                     && (row.kind == RoomKind::Match || room.hosts.is_some() || !row.snapshot.is_empty()) =>

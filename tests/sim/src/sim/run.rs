@@ -144,6 +144,7 @@ impl Sim {
                 self.hear_claim(line, due);
             }
             Due::Rosters => self.write_rosters(),
+            Due::Undecided(claim) => self.end_early_claim(&claim),
             // Events of a connection that its client has dropped.
             Due::Connected(_) | Due::Unreached(_) | Due::ToPeer(..) | Due::PeerHung(..) => {}
             Due::Frame(peer) => self.frame(peer),

@@ -4,6 +4,7 @@
 //! room decides follows [`ownership`](parlor_hub::cluster::ownership): a claim is that machine's, run for the one room
 //! that a member asks for.
 
+use super::arrivals::Listener;
 use super::{Directory, OwnRoom, environment};
 use crate::store::{ClaimedRow, NewLiveRoom, Owner, RoomClaim, StoreError, TakenRoom};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +18,8 @@ use parlor_server::embed::lock;
 use parlor_server::realm::Realm;
 use tokio::time::timeout;
 
-/// How long a claim waits for the death of a room's owner to be seen, or for the room's host. Without that each member
-/// would shake hands again and again meanwhile.
+/// How long a claim waits for the death of a room's owner to be seen, for the room's host, or for a room that is about
+/// to move here. Without that each member would shake hands again and again meanwhile.
 const UNDECIDED_MAX: Duration = Duration::from_secs(1);
 const KINDS: [RoomKind; 3] = [RoomKind::PlayerHosted, RoomKind::Dedicated, RoomKind::Match];
 const ANSWERS: [&str; 6] = ["reopened", "here", "elsewhere", "later", "gone", "barred"];
@@ -80,6 +81,7 @@ impl Directory {
             hosts: room.hosts.map(|epoch| epoch.0.into()),
             user: realm.zip(room.user.clone()),
         };
+        let mut arrivals = self.0.arrivals.listen();
         let mut has_waited = false;
         loop {
             let Some(row) = self.0.store.claimed_room(&claim).await? else {
@@ -99,7 +101,7 @@ impl Directory {
             };
             if is_undecided && !is_here && !has_waited {
                 has_waited = true;
-                self.wait_for(room.code, &claim.uid, Some(&row.owner).filter(|_| lives)).await;
+                self.wait_for(&mut arrivals, &claim.uid, Some(&row.owner).filter(|_| lives)).await;
                 continue;
             }
             return Ok(match () {
@@ -121,21 +123,20 @@ impl Directory {
         }
     }
 
-    /// Waits for a moment until this node has a room, or until `owner` is gone.
-    async fn wait_for(&self, code: RoomCode, uid: &str, owner: Option<&Owner>) {
+    /// Waits for a moment until this node takes a room or is given it, or until `owner` is gone.
+    async fn wait_for(&self, arrivals: &mut Listener, uid: &str, owner: Option<&Owner>) {
         let mut nodes = self.0.nodes.clone();
         let decided = async {
             loop {
-                let taken = self.0.taken.notified();
                 let lives = |owner: &Owner| {
                     let nodes = nodes.get();
                     nodes.serving_as(&owner.node).is_some_and(|node| node.incarnation == owner.incarnation)
                 };
-                if self.is_own(code, uid) || owner.is_some_and(|owner| !lives(owner)) {
+                if owner.is_some_and(|owner| !lives(owner)) {
                     return;
                 }
                 tokio::select! {
-                    () = taken => {}
+                    () = arrivals.heard_of(uid) => return,
                     () = nodes.changed() => {}
                 }
             }
@@ -182,7 +183,7 @@ impl Directory {
             host: row.host.map(|_| claim.member),
         };
         lock(&self.0.rooms).insert(code, OwnRoom::new(new));
-        self.0.taken.notify_waiters();
+        self.0.arrivals.tell(&claim.uid);
         if snapshot.is_empty() {
             self.0.claims.reopened[kind].fetch_add(1, Ordering::Relaxed);
             tracing::info!(%code, term, node = %row.owner.node, "a room of a node that is gone is reopened here");

@@ -21,6 +21,12 @@ const WRITTEN: usize = 256;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed(Option<(Counts, Option<u64>)>);
 
+impl Listed {
+    pub(super) fn members(self) -> u64 {
+        self.0.map_or(0, |(counts, _)| counts.members)
+    }
+}
+
 /// What is to be written of a room.
 struct Change {
     code: RoomCode,

@@ -1,8 +1,9 @@
 //! Moves: this node gives a room to another one, with the sessions of its members.
 //!
-//! The members first open connections to the other node. Then the room is sealed here, and the store gives it away
-//! with its snapshot, in one statement: whatever fails, the room is at one node. The first member that asks the other
-//! node brings it the room, as after a death.
+//! The members first open connections to the other node and claim their seats there, which waits. Then the room is sealed
+//! here, and the store gives it away with its snapshot, in one statement: whatever fails, the room is at one node. The
+//! other node is told, and the first claim brings it the room, as after a death. If it does not hear that, members claim
+//! anew when this node has closed their connections.
 
 use super::Directory;
 use crate::cluster::line::{self, AskError, Handlers, Line};
@@ -17,16 +18,20 @@ use parlor_proto::RoomCode;
 use parlor_server::embed::{Shards, lock};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::Arc;
 use thiserror::Error;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// How long members have to open their connections. Who is slower opens one after the move.
+/// How long members have to open their connections and to claim. Who is slower does so after the move.
 const WARM: Duration = Duration::from_millis(500);
 /// Pause before the store is asked again whose a room is.
 const AGAIN: Duration = Duration::from_millis(250);
-/// Rooms that a draining node moves at the same time.
-const AT_ONCE: usize = 64;
+/// Members whose rooms a draining node moves at the same time: their claims wait at the other nodes. A room counts as
+/// some of them at least, for the store's sake.
+const MEMBERS_AT_ONCE: u32 = 512;
+const ROOM_MEMBERS_MIN: u32 = 8;
 /// Pause between two of them: their members shake hands with the other node.
 const STAGGER: Duration = Duration::from_millis(10);
 /// How often a draining node looks for rooms to move, and when it tries one again.
@@ -40,6 +45,15 @@ const PLACES: &str = "rooms/places";
 #[derive(Serialize, Deserialize)]
 struct Places {
     free: usize,
+}
+
+/// The news that a room was given to the node that hears it.
+const GIVEN: &str = "rooms/given";
+
+/// Its body: the room's name.
+#[derive(Serialize, Deserialize)]
+struct Given {
+    uid: String,
 }
 
 /// Why a room was not moved. It goes on where it is.
@@ -76,6 +90,7 @@ pub(super) struct MoveCounts {
 /// A move that was announced.
 struct Announced<'a> {
     shards: &'a Shards,
+    line: &'a Line,
     code: RoomCode,
     to: &'a Node,
 }
@@ -128,7 +143,7 @@ impl Directory {
         let address = to.address.clone();
         shards.announce_move(code, address).await.map_err(|_| MoveError::Stopped)??;
         sleep(WARM).await;
-        self.give(Announced { shards, code, to }).await?;
+        self.give(Announced { shards, line, code, to }).await?;
         Ok(to.id.clone())
     }
 
@@ -155,8 +170,13 @@ impl Directory {
         Err(why)
     }
 
-    /// Answers other nodes how many rooms this one takes.
+    /// Answers other nodes how many rooms this one takes, and hears which ones it was given.
     pub(in crate::cluster) fn answer_line(&self, handlers: &mut Handlers) {
+        let directory = self.clone();
+        handlers.on(GIVEN, move |_, body| {
+            let given = line::read(&body).map(|Given { uid }| directory.0.arrivals.tell(&uid));
+            core::future::ready(given.map(|()| Bytes::new()))
+        });
         let directory = self.clone();
         handlers.on(PLACES, move |_, _| {
             let directory = directory.clone();
@@ -179,7 +199,7 @@ impl Directory {
 
     /// Gives an announced room away.
     async fn give(&self, announced: Announced<'_>) -> Result<(), MoveError> {
-        let Announced { shards, code, to } = announced;
+        let Announced { shards, line, code, to } = announced;
         let from = match self.may_offer() {
             Ok(from) => from,
             Err(lapsed) => {
@@ -201,10 +221,16 @@ impl Directory {
             let _ = shards.unseal(code, term).await;
             return Err(MoveError::NotTaken);
         }
-        self.forget(code, &key.uid);
-        let _ = shards.move_room(code, to.address.clone()).await;
         let frozen_us = u64::try_from(sealed.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.0.moves.frozen_us.fetch_add(frozen_us, Ordering::Relaxed);
+        self.forget(code, &key.uid);
+        let tell = async {
+            let news = serde_json::to_vec(&Given { uid: key.uid.clone() }).unwrap_or_default();
+            if let Err(error) = line.ask(&to.id, GIVEN, news.into()).await {
+                tracing::debug!(%code, %error, "a node is not told that a room was given to it");
+            }
+        };
+        let (_, ()) = tokio::join!(shards.move_room(code, to.address.clone()), tell);
         Ok(())
     }
 
@@ -224,10 +250,17 @@ impl Directory {
         }
     }
 
+    /// Returns how many members a room of this node has, as the store was told last.
+    fn members_of(&self, code: RoomCode) -> u32 {
+        let members = lock(&self.0.rooms).get(&code).map_or(0, |own| own.listed.members());
+        u32::try_from(members).unwrap_or(u32::MAX)
+    }
+
     /// Moves the rooms of this node away while it drains.
     pub(super) async fn move_all(self) {
         let mut tried: HashMap<RoomCode, Instant> = HashMap::new();
         let mut moving = JoinSet::new();
+        let places = Arc::new(Semaphore::new(MEMBERS_AT_ONCE as usize));
         loop {
             sleep(LOOK).await;
             while moving.try_join_next().is_some() {}
@@ -238,15 +271,17 @@ impl Directory {
             tried.retain(|_, at| at.elapsed() < RETRY);
             let codes: Vec<RoomCode> = lock(&self.0.rooms).keys().copied().collect();
             for code in codes {
-                if moving.len() >= AT_ONCE {
-                    break;
-                }
                 if tried.contains_key(&code) {
                     continue;
                 }
+                let members = self.members_of(code).clamp(ROOM_MEMBERS_MIN, MEMBERS_AT_ONCE);
+                let Ok(place) = Arc::clone(&places).acquire_many_owned(members).await else { return };
                 tried.insert(code, Instant::now());
                 let directory = self.clone();
-                moving.spawn(async move { drop(directory.move_room(code, None).await) });
+                moving.spawn(async move {
+                    drop(directory.move_room(code, None).await);
+                    drop(place);
+                });
                 sleep(STAGGER).await;
             }
         }
