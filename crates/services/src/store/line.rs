@@ -137,8 +137,21 @@ impl Line {
         true
     }
 
+    /// Waits for jobs. False once the queue is closed and empty.
+    pub(super) fn wait(&self) -> bool {
+        self.waited().is_some()
+    }
+
     /// Waits for jobs, and takes up to `most` from the front. `None` once the queue is closed and empty.
     pub(super) fn take(&self, most: usize) -> Option<Vec<Box<dyn Job>>> {
+        let mut waiting = self.waited()?;
+        let count = waiting.jobs.len().min(most.max(1));
+        let taken: Vec<(Box<dyn Job>, usize)> = waiting.jobs.drain(..count).collect();
+        waiting.bytes -= taken.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        Some(taken.into_iter().map(|(job, _)| job).collect())
+    }
+
+    fn waited(&self) -> Option<MutexGuard<'_, Waiting>> {
         let mut waiting = self.lock();
         while waiting.jobs.is_empty() {
             if waiting.is_closed {
@@ -146,10 +159,7 @@ impl Line {
             }
             waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        let count = waiting.jobs.len().min(most.max(1));
-        let taken: Vec<(Box<dyn Job>, usize)> = waiting.jobs.drain(..count).collect();
-        waiting.bytes -= taken.iter().map(|(_, bytes)| bytes).sum::<usize>();
-        Some(taken.into_iter().map(|(job, _)| job).collect())
+        Some(waiting)
     }
 
     /// Accepts no more jobs. Queued jobs are still run.

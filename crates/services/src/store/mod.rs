@@ -107,8 +107,8 @@ pub use types::{
     Account, AccountKind, BODY_BYTES_MAX, Ban, CREDENTIALS_MAX, CommitKind, Credential, CredentialKind,
     CredentialOwner, DOCUMENT_BYTES_MAX, DueRoom, EFFECTS_MAX, Effects, EndedSignIn, GATHERING_ROOMS_MAX,
     INBOX_MAX, Inbox, NOTICE_BYTES_MAX, NewNotice, NewRoom, NewWebhook, Notice, OUTBOX_BYTES_MAX, OUTBOX_MAX,
-    Outbox, PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Role, Room, RoomListing, RoomState, Rotated,
-    Rotation, SIGN_INS_MAX, SignIn, Stage, TEXT_BYTES_MAX, Webhook,
+    Outbox, PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Role, Room, RoomListing, RoomNow, RoomState,
+    Rotated, Rotation, SIGN_INS_MAX, SignIn, Stage, TEXT_BYTES_MAX, Webhook,
 };
 
 use address::Address;

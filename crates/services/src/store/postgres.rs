@@ -156,8 +156,16 @@ pub(super) fn connect(
     };
     let (client, prepared, pending) = (Arc::new(client), HashMap::new(), Vec::new());
     let takes_turns = held.is_some() && server.sharing == Sharing::Nodes;
-    let mut postgres =
-        Postgres { runtime, client, prepared, pending, held, takes_turns, outboxes: Outboxes::default() };
+    let mut postgres = Postgres {
+        runtime,
+        client,
+        prepared,
+        pending,
+        held,
+        takes_turns,
+        has_turn: false,
+        outboxes: Outboxes::default(),
+    };
     postgres.control(SESSION)?;
     if takes_turns {
         postgres.control(SESSION_IN_TURN)?;
@@ -239,6 +247,8 @@ struct Postgres {
     held: Option<Arc<LockState>>,
     /// Whether transactions of several nodes run one after another.
     takes_turns: bool,
+    /// Whether this connection's turn has come, and its transaction has not begun.
+    has_turn: bool,
     outboxes: Outboxes,
 }
 
@@ -433,10 +443,25 @@ impl Sql for Postgres {
         } else {
             self.settle()?;
         }
+        if statement == "BEGIN" && core::mem::take(&mut self.has_turn) {
+            return Ok(());
+        }
         if statement == "BEGIN" && self.takes_turns {
             return self.control(BEGIN_IN_TURN);
         }
         self.control(statement)
+    }
+
+    fn take_turn(&mut self) -> Done<()> {
+        if self.takes_turns && !self.has_turn {
+            self.step("BEGIN")?;
+            self.has_turn = true;
+        }
+        Ok(())
+    }
+
+    fn give_up_turn(&mut self) -> Done<()> {
+        if core::mem::take(&mut self.has_turn) { self.step("ROLLBACK") } else { Ok(()) }
     }
 }
 

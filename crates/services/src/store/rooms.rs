@@ -9,7 +9,7 @@ use super::limits::{Growth, Limits};
 use super::sql::{BatchStatement, Done, RowPage, Sql, TableRow, params};
 use super::types::{
     BODY_BYTES_MAX, CommitKind, DOCUMENT_BYTES_MAX, EFFECTS_MAX, Effects, GATHERING_ROOMS_MAX,
-    NOTICE_BYTES_MAX, NewRoom, PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Room, RoomListing,
+    NOTICE_BYTES_MAX, NewRoom, PAGE_BYTES_MAX, PAGE_MAX, Page, ROOM_PLAYERS_MAX, Room, RoomListing, RoomNow,
     RoomState, Stage, check_size, check_text, invalid,
 };
 use super::{Store, entries, inbox, lives, messages, webhooks};
@@ -93,17 +93,30 @@ impl Store {
         .await
     }
 
-    /// The version of the room with this id.
+    /// The room with this id, unless its version is the `known` one.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`].
-    pub async fn room_version(&self, realm: &Realm, id: &RoomId) -> Result<Option<u64>, StoreError> {
+    pub async fn load_newer_room(
+        &self,
+        realm: &Realm,
+        id: &RoomId,
+        known: u64,
+    ) -> Result<RoomNow, StoreError> {
         let (realm, id) = (realm.clone(), id.clone());
         self.read(move |sql| {
-            let mut rows =
-                sql.rows("SELECT version FROM rooms WHERE realm = $1 AND id = $2", params![&realm, &id])?;
-            rows.first_mut().map(|row| row.number(0)).transpose()
+            let mut rows = sql.rows(
+                "SELECT id, code, game, version, summary, created_ms, players,
+                     CASE WHEN version <> $3 THEN document END, joinable, deadline_ms
+                 FROM rooms WHERE realm = $1 AND id = $2",
+                params![&realm, &id, known],
+            )?;
+            match rows.first_mut() {
+                None => Ok(RoomNow::Gone),
+                Some(row) if row.number(3)? == known => Ok(RoomNow::Known),
+                Some(row) => read_room(row).map(RoomNow::Newer),
+            }
         })
         .await
     }

@@ -86,6 +86,17 @@ pub(super) trait Sql: Send {
         false
     }
 
+    /// Waits until no other node has a transaction under way, if nodes share the database. The next `BEGIN` has that
+    /// turn.
+    fn take_turn(&mut self) -> Done<()> {
+        Ok(())
+    }
+
+    /// Gives up a turn that no `BEGIN` had.
+    fn give_up_turn(&mut self) -> Done<()> {
+        Ok(())
+    }
+
     /// Waits until no transaction of another connection has changes of boards that are not yet committed: a
     /// connection that was lost may still commit.
     fn await_others(&mut self) -> Done<()> {

@@ -343,6 +343,17 @@ pub struct Room {
     pub state: RoomState,
 }
 
+/// A stored room, compared with a known version of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoomNow {
+    /// It has the known version.
+    Known,
+    /// It has another version.
+    Newer(Room),
+    /// There is no such room.
+    Gone,
+}
+
 /// A room in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomListing {

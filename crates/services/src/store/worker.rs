@@ -124,6 +124,13 @@ impl Connection {
     fn drop_it(&mut self) {
         self.open = None;
     }
+
+    /// Gives up a turn that no transaction had.
+    fn give_up_turn(&mut self) {
+        if self.open.as_mut().is_some_and(|open| open.give_up_turn().is_err()) {
+            self.drop_it();
+        }
+    }
 }
 
 /// Commits waiting writes, until the queue is closed.
@@ -134,12 +141,24 @@ pub(super) fn commit_all(
     mut gauge: Gauge,
     retry_after: Duration,
 ) {
-    while let Some(group) = line.take(GROUP_MAX) {
+    while line.wait() {
         pulse.begin();
+        // While other nodes have their turns, more writes come to the group.
+        let turn = connection.get().and_then(Sql::take_turn);
+        let group = line.take(GROUP_MAX).unwrap_or_default();
         // A caller that gave up knows that the result is uncertain. A write that was not begun is skipped.
         let wanted: Vec<Box<dyn Job>> = group.into_iter().filter(|job| job.is_wanted()).collect();
-        let admitted = admit(wanted, pulse, connection, &mut gauge, retry_after);
-        commit_group(admitted, pulse, connection, retry_after);
+        match turn {
+            Ok(()) => {
+                let admitted = admit(wanted, pulse, connection, &mut gauge, retry_after);
+                commit_group(admitted, pulse, connection, retry_after);
+                connection.give_up_turn();
+            }
+            Err(fault) => {
+                connection.drop_it();
+                fail(wanted, fault, pulse, retry_after);
+            }
+        }
         pulse.end();
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use parlor_server::realm::Realm;
 use parlor_services::store::{
     Ban, Credential, CredentialKind, Effects, EndedSignIn, INBOX_MAX, NewWebhook, OUTBOX_MAX, Role,
-    RoomListing, Rotated, Rotation, SIGN_INS_MAX, SignIn, SignInId, Store, StoreError,
+    RoomListing, RoomNow, Rotated, Rotation, SIGN_INS_MAX, SignIn, SignInId, Store, StoreError,
 };
 
 fn device(value: &str) -> Credential {
@@ -196,7 +196,11 @@ async fn a_room_goes_from_version_to_version_and_nothing_of_a_stale_commit_stays
         assert_eq!(sent, [2, 1]);
         let stale = store.commit_room(&realm, &id, 1, state(2, "mine", &["eve"]), effects.clone()).await;
         assert_eq!(stale, Err(StoreError::Stale { current: 2 }));
-        assert_eq!(store.load_room(&realm, &id).await.unwrap().unwrap().state, next);
+        let loaded = store.load_room(&realm, &id).await.unwrap().unwrap();
+        assert_eq!(loaded.state, next);
+        assert_eq!(store.load_newer_room(&realm, &id, 2).await, Ok(RoomNow::Known));
+        assert_eq!(store.load_newer_room(&realm, &id, 1).await, Ok(RoomNow::Newer(loaded)));
+        assert_eq!(store.load_newer_room(&realm, &room_id("r9"), 1).await, Ok(RoomNow::Gone));
         assert_eq!(store.read_inbox(&realm, &account_id("ada"), 0, 10).await.unwrap().newest, 2);
         let missing = store.commit_room(&realm, &room_id("r9"), 1, state(2, "", &[]), effects).await;
         assert_eq!(missing, Err(StoreError::Missing { what: "room" }));

@@ -3,8 +3,8 @@
 //! The lock holds the room's document. An operation changes a copy, and the store takes document and effects
 //! in one transaction. Only then the caller gets its answer and others are notified. After a failure it is
 //! unknown whether the store took the change. So both copies are dropped, and the next operation loads the
-//! room again. In a cluster every node may
-//! change every room: a commit fails if its version is not the next one, and a read asks for the version first.
+//! room again. In a cluster every node may change every room: a commit fails if its version is not the next
+//! one, and before a read or a refusal the store is asked for a newer version.
 
 mod handlers;
 mod messages;
@@ -33,8 +33,8 @@ use super::secrets::random;
 use super::webhook::Call;
 use super::{Services, boards, hints};
 use crate::store::{
-    AccountId, CommitKind, DOCUMENT_BYTES_MAX, Effects, NewNotice, NewRoom, NewWebhook, RoomId, RoomState,
-    Stage, StoreError,
+    AccountId, CommitKind, DOCUMENT_BYTES_MAX, Effects, NewNotice, NewRoom, NewWebhook, Room, RoomId,
+    RoomNow, RoomState, Stage, StoreError,
 };
 use parlor_proto::RoomCode;
 use parlor_turn::limits;
@@ -122,10 +122,11 @@ async fn apply(
 ) -> Result<Applied, Failure> {
     let room_lock = services.room_locks().of(realm, id, *actor == Actor::Server)?;
     let mut held = room_lock.enter().await;
+    let mut loaded = None;
     for _ in 0..TRIES_MAX {
         let cached = held.take();
-        let was_cached = cached.is_some();
-        let mut room = match cached {
+        let may_be_old = cached.is_some();
+        let mut room = match cached.or(loaded.take()) {
             Some(room) => room,
             None => load(services, &room_lock, realm, id).await?,
         };
@@ -134,14 +135,22 @@ async fn apply(
             Context { now: UnixMillis(services.time().now_ms()), seed: random()?, rules: services.rules() };
         let effects = match room.apply(actor, op.clone(), &with) {
             Ok(effects) => effects,
-            Err(_) if was_cached && !is_newest(services, realm, id, &room).await? => continue,
             Err(refusal) => {
+                if may_be_old {
+                    loaded = newer(services, &room_lock, realm, id, &room).await?;
+                }
+                if loaded.is_some() {
+                    continue;
+                }
                 *held = Some(room);
                 return Err(refusal.into());
             }
         };
         if room.version() == before {
-            if was_cached && !is_newest(services, realm, id, &room).await? {
+            if may_be_old {
+                loaded = newer(services, &room_lock, realm, id, &room).await?;
+            }
+            if loaded.is_some() {
                 continue;
             }
             let seen = seen(services, &room, actor)?;
@@ -275,25 +284,30 @@ async fn look_at<T>(
     let room_lock = services.room_locks().of(realm, id, *actor == Actor::Server)?;
     let mut held = room_lock.enter().await;
     let room = match held.take() {
-        Some(room) if is_newest(services, realm, id, &room).await? => room,
-        _ => load(services, &room_lock, realm, id).await?,
+        Some(room) => newer(services, &room_lock, realm, id, &room).await?.unwrap_or(room),
+        None => load(services, &room_lock, realm, id).await?,
     };
     let looked = room.check_reader(actor).map_err(Failure::from).and_then(|()| read(&room));
     *held = Some(room);
     looked
 }
 
-/// Whether a cached room is the stored one. A server alone knows all commits; another node may have made one.
-async fn is_newest(
+/// The stored room if it is newer than the cached one. A server alone knows all commits; another node may have made one.
+async fn newer(
     services: &Services,
+    room_lock: &QueueEntry,
     realm: &Realm,
     id: &RoomId,
     cached: &TurnRoom,
-) -> Result<bool, Failure> {
+) -> Result<Option<TurnRoom>, Failure> {
     if services.cluster().is_none() {
-        return Ok(true);
+        return Ok(None);
     }
-    Ok(services.store().room_version(realm, id).await? == Some(cached.version()))
+    match services.store().load_newer_room(realm, id, cached.version()).await? {
+        RoomNow::Known => Ok(None),
+        RoomNow::Newer(stored) => read(services, room_lock, stored).map(Some),
+        RoomNow::Gone => Err(no_such_room(id.as_str())),
+    }
 }
 
 async fn load(
@@ -303,9 +317,19 @@ async fn load(
     id: &RoomId,
 ) -> Result<TurnRoom, Failure> {
     let stored = services.store().load_room(realm, id).await?.ok_or_else(|| no_such_room(id.as_str()))?;
+    read(services, room_lock, stored)
+}
+
+/// Reads a stored room, to be kept under its lock.
+fn read(services: &Services, room_lock: &QueueEntry, stored: Room) -> Result<TurnRoom, Failure> {
     services.room_locks().weigh(room_lock, &stored.state.document)?;
-    serde_json::from_slice(&stored.state.document)
-        .map_err(|error| Failure::defect(&format!("the document of room {id} cannot be read: {error}")))
+    document_of(&stored)
+}
+
+fn document_of(stored: &Room) -> Result<TurnRoom, Failure> {
+    serde_json::from_slice(&stored.state.document).map_err(|error| {
+        Failure::defect(&format!("the document of room {} cannot be read: {error}", stored.id))
+    })
 }
 
 pub(super) fn no_such_room(named: &str) -> Failure {
@@ -450,9 +474,7 @@ fn wake_webhook(services: &Services) {
 
 /// A room as it is stored, without its lock; `None` if there is none.
 pub(super) async fn stored(services: &Services, (realm, id): &Key) -> Result<Option<TurnRoom>, Failure> {
-    let Some(stored) = services.store().load_room(realm, id).await? else { return Ok(None) };
-    let unreadable = |error| Failure::defect(&format!("the document of room {id} cannot be read: {error}"));
-    serde_json::from_slice(&stored.state.document).map(Some).map_err(unreadable)
+    services.store().load_room(realm, id).await?.as_ref().map(document_of).transpose()
 }
 
 pub(super) fn draw_code() -> Result<RoomCode, Failure> {
