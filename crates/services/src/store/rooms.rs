@@ -112,11 +112,8 @@ impl Store {
                  FROM rooms WHERE realm = $1 AND id = $2",
                 params![&realm, &id, known],
             )?;
-            match rows.first_mut() {
-                None => Ok(RoomNow::Gone),
-                Some(row) if row.number(3)? == known => Ok(RoomNow::Known),
-                Some(row) => read_room(row).map(RoomNow::Newer),
-            }
+            let Some(row) = rows.first_mut() else { return Ok(RoomNow::Gone) };
+            if row.number(3)? == known { Ok(RoomNow::Known) } else { read_room(row).map(RoomNow::Newer) }
         })
         .await
     }

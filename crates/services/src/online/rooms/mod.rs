@@ -305,7 +305,7 @@ async fn newer(
     }
     match services.store().load_newer_room(realm, id, cached.version()).await? {
         RoomNow::Known => Ok(None),
-        RoomNow::Newer(stored) => read(services, room_lock, stored).map(Some),
+        RoomNow::Newer(stored) => restore(services, room_lock, &stored).map(Some),
         RoomNow::Gone => Err(no_such_room(id.as_str())),
     }
 }
@@ -317,13 +317,13 @@ async fn load(
     id: &RoomId,
 ) -> Result<TurnRoom, Failure> {
     let stored = services.store().load_room(realm, id).await?.ok_or_else(|| no_such_room(id.as_str()))?;
-    read(services, room_lock, stored)
+    restore(services, room_lock, &stored)
 }
 
 /// Reads a stored room, to be kept under its lock.
-fn read(services: &Services, room_lock: &QueueEntry, stored: Room) -> Result<TurnRoom, Failure> {
+fn restore(services: &Services, room_lock: &QueueEntry, stored: &Room) -> Result<TurnRoom, Failure> {
     services.room_locks().weigh(room_lock, &stored.state.document)?;
-    document_of(&stored)
+    document_of(stored)
 }
 
 fn document_of(stored: &Room) -> Result<TurnRoom, Failure> {
