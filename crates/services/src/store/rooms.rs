@@ -108,12 +108,12 @@ impl Store {
         self.read(move |sql| {
             let mut rows = sql.rows(
                 "SELECT id, code, game, version, summary, created_ms, players,
-                     CASE WHEN version <> $3 THEN document END, joinable, deadline_ms
+                     CASE WHEN version <> $3 THEN document END, joinable, deadline_ms, version
                  FROM rooms WHERE realm = $1 AND id = $2",
                 params![&realm, &id, known],
             )?;
             let Some(row) = rows.first_mut() else { return Ok(RoomNow::Gone) };
-            if row.number(3)? == known { Ok(RoomNow::Known) } else { read_room(row).map(RoomNow::Newer) }
+            if row.number(10)? == known { Ok(RoomNow::Known) } else { read_room(row).map(RoomNow::Newer) }
         })
         .await
     }
