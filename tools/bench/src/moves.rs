@@ -31,8 +31,10 @@ const APP: &str = "bench";
 const SETTLE: Duration = Duration::from_secs(6);
 /// Rooms that move at the same time.
 const AT_ONCE: usize = 2;
-/// Time between two frames of the games.
-const FRAME: Duration = Duration::from_millis(1);
+/// Time between two frames of the games: this much for each member, and no less than the first. So the frames of many
+/// members leave the core to their sessions.
+const FRAME_MIN: Duration = Duration::from_millis(1);
+const FRAME_FOR_MEMBER: Duration = Duration::from_micros(20);
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -303,7 +305,8 @@ impl Games {
             member.frame()?;
         }
         // The members' sessions run beside their games.
-        sleep(FRAME).await;
+        let members = u32::try_from(self.all.len())?;
+        sleep((FRAME_FOR_MEMBER * members).max(FRAME_MIN)).await;
         Ok(())
     }
 
