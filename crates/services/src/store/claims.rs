@@ -119,7 +119,9 @@ fn take(
         concat!(
             "UPDATE live_rooms r SET node = $1::text, incarnation = $2::bigint, address = $3, term = r.term + 1,
                  host = CASE WHEN r.host IS NULL OR r.snapshot IS NOT NULL THEN r.host ELSE $4::bigint END,
-                 snapshot = NULL
+                 snapshot = NULL, moved_us = ",
+            now_us!(),
+            "
              FROM (SELECT code, snapshot FROM live_rooms WHERE code = $5 FOR UPDATE) took
              WHERE r.code = took.code AND r.uid = decode($6::text, 'hex') AND r.term = $7
                  AND r.setup IS NOT NULL

@@ -3,6 +3,8 @@ use crate::store::{ClaimedRow, NodeFacts, NodeName, NodeSession, Options, RoomCl
 use core::time::Duration;
 use parlor_testing::{Scratch, postgres, within};
 
+const HOUR_US: u64 = 3_600_000_000;
+
 /// A store with the node `a`, if there is a PostgreSQL.
 struct Rig {
     scratch: Scratch,
@@ -42,6 +44,14 @@ impl Rig {
 
     async fn row(&self) -> Option<OwnedRow> {
         self.store.live_rooms_at(&["HELLO7".to_owned()]).await.unwrap().pop()
+    }
+
+    /// Lets all rooms have opened so long ago.
+    async fn open_for(&self, us: u64) {
+        let opened = self.store.write_sparing(move |sql| {
+            sql.change("UPDATE live_rooms SET opened_us = opened_us - $1", params![us])
+        });
+        opened.await.unwrap();
     }
 
     async fn end(self) {
@@ -140,8 +150,11 @@ async fn threat_39_a_room_is_taken_once_and_only_from_a_dead_owner() {
 
     let taken =
         TakenRoom { term: 2, setup: b"setup".to_vec(), roster: b"roster".to_vec(), snapshot: Vec::new() };
+    rig.open_for(HOUR_US).await;
     assert_eq!(rig.claim(&host(), &key, &taker).await, Some(taken));
     assert_eq!(rig.claim(&host(), &key, &again).await, None, "it was taken");
+    // Its node compares rows with rooms, and may not have this room yet.
+    assert!(rig.row().await.unwrap().age_us < HOUR_US, "it is new there");
     let row = rig.claimed(&host()).await;
     assert_eq!((row.key.term, &row.owner, row.address.as_str()), (2, &taker, "127.0.0.1:7701"));
     assert_eq!(rig.store.leave_live_rooms("a", &[key]).await, Ok(0), "its first owner's end of it");
