@@ -108,9 +108,9 @@ impl Store {
         self.read(move |sql| {
             let mut rows = sql.rows(
                 "SELECT id, code, game, version, summary, created_ms, players,
-                     CASE WHEN version <> $3 THEN document END, joinable, deadline_ms, version
-                 FROM rooms WHERE realm = $1 AND id = $2",
-                params![&realm, &id, known],
+                     CASE WHEN version <> $1 THEN document END, joinable, deadline_ms, version
+                 FROM rooms WHERE realm = $2 AND id = $3",
+                params![known, &realm, &id],
             )?;
             let Some(row) = rows.first_mut() else { return Ok(RoomNow::Gone) };
             if row.number(10)? == known { Ok(RoomNow::Known) } else { read_room(row).map(RoomNow::Newer) }

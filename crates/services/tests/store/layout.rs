@@ -1,7 +1,7 @@
 //! Opening: migration from older layouts, and rejections with a sentence.
 
 use crate::common::{
-    account, account_id, address_in, fresh_realm, new_room, notice, notices, open_in, state,
+    account, account_id, address_in, fresh_realm, lock_is_free, new_room, notice, notices, open_in, state,
 };
 use parlor_services::store::{OpenError, Options, Store};
 use rusqlite::Connection;
@@ -98,6 +98,7 @@ async fn a_newer_layout_and_a_foreign_file_are_refused_and_left_as_they_are() {
     drop(open_in(folder.path(), Options::default()).await);
     in_file(folder.path(), "UPDATE parlor_layout SET number = 99");
     for _ in 0..2 {
+        lock_is_free();
         let newer = Store::open(&address_in(folder.path())).await;
         assert!(matches!(newer, Err(OpenError::Newer { found: 99, .. })), "{newer:?}");
     }
@@ -107,6 +108,7 @@ async fn a_newer_layout_and_a_foreign_file_are_refused_and_left_as_they_are() {
     assert!(error.contains("recipes"), "{error}");
     std::fs::write(foreign.path().join("parlor.db"), "this is a letter and not a database".repeat(100))
         .unwrap();
+    lock_is_free();
     assert!(Store::open(&address_in(foreign.path())).await.is_err());
 }
 

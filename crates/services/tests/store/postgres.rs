@@ -6,6 +6,7 @@ use core::time::Duration;
 use futures_util::future::join_all;
 use parlor_server::realm::Realm;
 use parlor_services::store::{Effects, Limits, OpenError, Options, RoomLife, Store, StoreError};
+use parlor_testing::within;
 
 async fn commit(store: &Store, realm: &Realm, version: u64) -> Result<(), StoreError> {
     let next = state(version, "", &[]);
@@ -167,6 +168,40 @@ async fn threat_43_what_nodes_write_at_the_same_time_is_within_one_quota() {
     assert_eq!((opened, held.open_rooms), (OPEN, OPEN));
     assert_eq!(stores[1].holding(&realm, None).await.unwrap().open_rooms, OPEN);
     drop(stores);
+    scratch.remove().await;
+}
+
+#[tokio::test]
+async fn writes_that_come_while_another_node_has_its_turn_are_one_transaction() {
+    const WRITES: u64 = 20;
+    let Some(scratch) = postgres().await else { return };
+    let options = Options { node: Some("a".parse().unwrap()), ..Options::default() };
+    let store = Store::open_with(&scratch.address, options).await.unwrap();
+    let realm = fresh_realm();
+    store.put_room(&realm, new_room("r0", state(1, "", &[])), Effects::default()).await.unwrap();
+    let before = store.counters();
+    // What a node does before it writes.
+    let turn = format!("BEGIN; SELECT pg_advisory_xact_lock(7242698, hashtext('{}'))", scratch.schema);
+    scratch.operator.batch_execute(&turn).await.unwrap();
+    let writes = (1..=WRITES).map(|number| {
+        let (store, realm) = (store.clone(), realm.clone());
+        let room = new_room(&format!("r{number}"), state(1, "", &[]));
+        tokio::spawn(async move { store.put_room(&realm, room, Effects::default()).await })
+    });
+    let writes: Vec<_> = writes.collect();
+    within(async {
+        while store.counters().waiting < WRITES {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    scratch.operator.batch_execute("ROLLBACK").await.unwrap();
+    for written in join_all(writes).await {
+        written.unwrap().unwrap();
+    }
+    let after = store.counters();
+    assert_eq!((after.groups - before.groups, after.writes - before.writes), (1, WRITES));
+    drop(store);
     scratch.remove().await;
 }
 
