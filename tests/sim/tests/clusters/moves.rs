@@ -23,6 +23,8 @@ impl Room {
         let takes_ms = self.sim.now().as_micros() % 3 * 600 + 5;
         self.sim.give(self.code, to, (true, takes_ms)).expect("it was announced");
         meanwhile(self);
+        // Until a member has heard of it, and for a second more, its game knows of no lost link.
+        self.sim.run_for(1_200);
         // A server that died is asked until a greeting must have had its answer.
         for _ in 0..2_000 {
             self.sim.run_for(10);
