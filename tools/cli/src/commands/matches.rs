@@ -168,6 +168,9 @@ impl Table {
                 say(&format!("connection lost, it is made again by itself: {}", shown(&detail)));
             }
             Event::Reconnected { .. } => say("connected again"),
+            Event::Reopened { gap: true } => {
+                say("another server goes on with the match; the last lines may be lost")
+            }
             Event::Throttled => say("so much was sent that some of it was dropped"),
             Event::Data { from, op, data, .. } => self.heard(from, op, &data),
             Event::Closed(ClosedReason::Session(CloseReason::Left)) => return Ok(true),
