@@ -133,26 +133,22 @@ async fn apply(
         let (before, was_open) = (room.version(), is_open(&room));
         let with =
             Context { now: UnixMillis(services.time().now_ms()), seed: random()?, rules: services.rules() };
-        let effects = match room.apply(actor, op.clone(), &with) {
+        let applied = room.apply(actor, op.clone(), &with);
+        // The newest version may not refuse it, or may change.
+        if may_be_old && room.version() == before {
+            loaded = newer(services, &room_lock, realm, id, &room).await?;
+            if loaded.is_some() {
+                continue;
+            }
+        }
+        let effects = match applied {
             Ok(effects) => effects,
             Err(refusal) => {
-                if may_be_old {
-                    loaded = newer(services, &room_lock, realm, id, &room).await?;
-                }
-                if loaded.is_some() {
-                    continue;
-                }
                 *held = Some(room);
                 return Err(refusal.into());
             }
         };
         if room.version() == before {
-            if may_be_old {
-                loaded = newer(services, &room_lock, realm, id, &room).await?;
-            }
-            if loaded.is_some() {
-                continue;
-            }
             let seen = seen(services, &room, actor)?;
             *held = Some(room);
             return Ok(Applied { seen, has_changed: false });
@@ -292,7 +288,7 @@ async fn look_at<T>(
     looked
 }
 
-/// The stored room if it is newer than the cached one. A server alone knows all commits; another node may have made one.
+/// Returns the stored room if it is newer than the cached one. Only another node of a cluster can have changed it.
 async fn newer(
     services: &Services,
     room_lock: &QueueEntry,
