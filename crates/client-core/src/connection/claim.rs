@@ -1,5 +1,5 @@
-//! Asks another server for the room, over a second connection: to reopen it while the room's own server is silent or lost,
-//! and to go on with it when it is about to move there.
+//! Asks another server for the room, over a second connection: to reopen it while the room's own server is silent or
+//! lost, and to go on with it when it is about to move there.
 //!
 //! ```text
 //!   silent, lost, or about to move           dialled            Welcome and Seat

@@ -1,19 +1,20 @@
 //! Moves: this node gives a room to another one, with the sessions of its members.
 //!
-//! The members first open connections to the other node and claim their seats there, which waits. Then the room is sealed
-//! here, and the store gives it away with its snapshot, in one statement: whatever fails, the room is at one node. The
-//! other node is told, and the first claim brings it the room, as after a death. If it does not hear that, members claim
-//! anew when this node has closed their connections.
+//! 1. The members open connections to the other node and claim their seats. Their claims wait there.
+//! 2. This node seals the room. One statement of the store changes the owner and keeps the snapshot, so the room is at one
+//!    node whatever fails.
+//! 3. This node tells the other one, which takes the room for the first claim, as after a death. Without that news the
+//!    claims ask the store again at the end of their wait.
 
 use super::Directory;
-use crate::cluster::line::{self, AskError, Handlers, Line};
+use crate::cluster::line::{self, AskError, Handlers, Line, Refusal};
 use crate::cluster::nodes::{Node, Nodes};
 use crate::store::{NodeName, Owner, RoomKey};
 use bytes::Bytes;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
-use parlor_hub::Unmovable;
 use parlor_hub::cluster::tenure::{Decision, Standing};
+use parlor_hub::{RoomUid, Unmovable};
 use parlor_proto::RoomCode;
 use parlor_server::embed::{Shards, lock};
 use serde::{Deserialize, Serialize};
@@ -47,14 +48,9 @@ struct Places {
     free: usize,
 }
 
-/// The news that a room was given to the node that hears it.
+/// The news that a room was given to the node that hears it. Its body is the room's uid in hexadecimal digits.
 const GIVEN: &str = "rooms/given";
-
-/// Its body: the room's name.
-#[derive(Serialize, Deserialize)]
-struct Given {
-    uid: String,
-}
+const UID_DIGITS: usize = 2 * size_of::<RoomUid>();
 
 /// Why a room was not moved. It goes on where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -174,8 +170,11 @@ impl Directory {
     pub(in crate::cluster) fn answer_line(&self, handlers: &mut Handlers) {
         let directory = self.clone();
         handlers.on(GIVEN, move |_, body| {
-            let given = line::read(&body).map(|Given { uid }| directory.0.arrivals.tell(&uid));
-            core::future::ready(given.map(|()| Bytes::new()))
+            let uid = core::str::from_utf8(&body).ok().filter(|uid| uid.len() == UID_DIGITS);
+            let heard = uid.map(|uid| directory.0.arrivals.tell(uid));
+            let answer =
+                heard.map(|()| Bytes::new()).ok_or_else(|| Refusal::new(400, "this is no room's uid"));
+            core::future::ready(answer)
         });
         let directory = self.clone();
         handlers.on(PLACES, move |_, _| {
@@ -225,8 +224,7 @@ impl Directory {
         self.0.moves.frozen_us.fetch_add(frozen_us, Ordering::Relaxed);
         self.forget(code, &key.uid);
         let tell = async {
-            let news = serde_json::to_vec(&Given { uid: key.uid.clone() }).unwrap_or_default();
-            if let Err(error) = line.ask(&to.id, GIVEN, news.into()).await {
+            if let Err(error) = line.ask(&to.id, GIVEN, key.uid.clone().into()).await {
                 tracing::debug!(%code, %error, "a node is not told that a room was given to it");
             }
         };
